@@ -1,0 +1,303 @@
+"""Semantic types: what source types denote after elaboration, and what PSK-Core is typed with.
+
+Lengths are `Linear` forms. A shape may start with a *prefix*: `"..."` (any number of leading axes, one fixed unknown
+per function) or the name of a `{S : Shape}` parameter. `str` of a type is its canonical source syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from presk_rel.smt.linear import Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: its name, if it has one, and its length."""
+
+    name: str | None
+    length: Linear
+
+    def __str__(self) -> str:
+        return str(self.length) if self.name is None else f"{self.name}: {self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape."""
+
+    prefix: str | None
+    axes: tuple[Axis, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(([self.prefix] if self.prefix else []) + [str(a) for a in self.axes])
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.prefix is None and not self.axes
+
+
+SCALAR = Shape(None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A module applied to its dimension arguments: the declared type parameters first, then the file's dims that its
+    parameters mention (`MiniGPT` of the spec mentions `T`). `module` is the unique Core name of the module."""
+
+    module: str
+    args: tuple[Linear, ...]
+
+    def __str__(self) -> str:
+        return self.module + ("{" + ", ".join(map(str, self.args)) + "}" if self.args else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """`stack{count}(inner)`: every parameter of `inner` with a leading axis of length `count`."""
+
+    count: Linear
+    inner: Instance
+
+    def __str__(self) -> str:
+        return f"stack{{{self.count}}}({self.inner})"
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """`outer ∘ inner`; its parameter tree has the fields `outer` and `inner`."""
+
+    outer: Instance
+    inner: Instance
+
+    def __str__(self) -> str:
+        return f"{self.outer} ∘ {self.inner}"
+
+
+Instance = Applied | Stacked | Composed
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"ℝ[{self.shape}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Idx:
+    """Integers `0 ≤ i < bound`."""
+
+    bound: Linear
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"idx[{self.bound}][{self.shape}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"bool[{self.shape}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Hyper:
+    """A hyperparameter scalar."""
+
+    kind: Literal["nat", "int", "rat", "f64", "bool"]
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    def __str__(self) -> str:
+        return "key"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleOf:
+    items: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The parameter tree of a module instance."""
+
+    instance: Instance
+
+    def __str__(self) -> str:
+        return f"params {self.instance}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function value; most take one argument."""
+
+    params: tuple[Type, ...]
+    result: Type
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.params))}) -> {self.result}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleValue:
+    """The type of a module-typed parameter (`net : MLP{D, 4*D}`): compile-time only, never in Core."""
+
+    instance: Instance
+
+    def __str__(self) -> str:
+        return str(self.instance)
+
+
+Type = Real | Idx | Mask | Hyper | Key | TupleOf | Params | Function | ModuleValue
+
+SCALAR_REAL = Real(SCALAR)
+
+
+def map_instance(instance: Instance, f: Callable[[Linear], Linear]) -> Instance:
+    """Apply `f` to every dimension argument and stack count."""
+    match instance:
+        case Applied(module, args):
+            return Applied(module, tuple(f(a) for a in args))
+        case Stacked(count, inner):
+            return Stacked(f(count), map_instance(inner, f))
+        case Composed(outer, inner):
+            return Composed(map_instance(outer, f), map_instance(inner, f))
+
+
+def map_shape(shape: Shape, f: Callable[[Linear], Linear]) -> Shape:
+    return Shape(shape.prefix, tuple(Axis(a.name, f(a.length)) for a in shape.axes))
+
+
+def map_dims(ty: Type, f: Callable[[Linear], Linear]) -> Type:
+    """Apply `f` to every length, bound, argument and count in a type."""
+    match ty:
+        case Real(shape):
+            return Real(map_shape(shape, f))
+        case Idx(bound, shape):
+            return Idx(f(bound), map_shape(shape, f))
+        case Mask(shape):
+            return Mask(map_shape(shape, f))
+        case Hyper() | Key():
+            return ty
+        case TupleOf(items):
+            return TupleOf(tuple(map_dims(t, f) for t in items))
+        case Params(instance):
+            return Params(map_instance(instance, f))
+        case Function(params, result):
+            return Function(tuple(map_dims(t, f) for t in params), map_dims(result, f))
+        case ModuleValue(instance):
+            return ModuleValue(map_instance(instance, f))
+
+
+# ------------------------------------------------------------------------------------------------- module tables
+
+InitKind = Literal["zeros", "ones", "normal", "xavier_uniform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """An initializer (spec: "Initializers"); `std` is the decimal text of `normal(std = …)`."""
+
+    kind: InitKind
+    std: str | None = None
+
+    def __str__(self) -> str:
+        return f"normal(std = {self.std})" if self.kind == "normal" else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class ParamField:
+    """A learnable tensor of a module."""
+
+    name: str
+    type: Real
+    init: Init
+
+
+@dataclass(frozen=True, slots=True)
+class UseField:
+    """A sub-module of a module."""
+
+    name: str
+    instance: Instance
+
+
+Field = ParamField | UseField
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDef:
+    """A module's parameter tree, generic in `dims`: its type parameters (`explicit` of them), then the file's dims that
+    its fields mention. Field types mention only `dims`."""
+
+    name: str
+    dims: tuple[str, ...]
+    explicit: int
+    fields: tuple[Field, ...]
+
+
+def field_type(modules: dict[str, ModuleDef], instance: Instance, name: str) -> Real | Params | None:
+    """The type of `θ.name` for `θ : params instance`, or None if there is no such field. Stacked trees have the stack's
+    axis (unnamed) in front of every tensor; a sub-module of a stacked tree is stacked itself."""
+    match instance:
+        case Applied(module, args):
+            definition = modules[module]
+            env = dict(zip(definition.dims, args, strict=True))
+            return next((_at(f, env) for f in definition.fields if f.name == name), None)
+        case Stacked(count, inner):
+            below = field_type(modules, inner, name)
+            match below:
+                case None:
+                    return None
+                case Real(shape):
+                    return Real(Shape(shape.prefix, (Axis(None, count), *shape.axes)))
+                case Params(sub):
+                    return Params(Stacked(count, sub))
+        case Composed(outer, inner):
+            return {"outer": Params(outer), "inner": Params(inner)}.get(name)
+
+
+def _at(field: Field, env: dict[str, Linear]) -> Real | Params:
+    match field:
+        case ParamField(_, Real(shape)):
+            return Real(map_shape(shape, lambda d: d.substitute(env)))
+        case UseField(_, instance):
+            return Params(map_instance(instance, lambda d: d.substitute(env)))
+
+
+def field_names(modules: dict[str, ModuleDef], instance: Instance) -> tuple[str, ...]:
+    """The fields of a parameter tree, in declaration order."""
+    match instance:
+        case Applied(module, _):
+            return tuple(f.name for f in modules[module].fields)
+        case Stacked(_, inner):
+            return field_names(modules, inner)
+        case Composed():
+            return ("outer", "inner")
+
+
+def leaves(modules: dict[str, ModuleDef], instance: Instance) -> list[tuple[str, Real]]:
+    """Every tensor of a parameter tree with its path (`blocks.attn.wq.w`), in declaration order."""
+    out: list[tuple[str, Real]] = []
+    for name in field_names(modules, instance):
+        match field_type(modules, instance, name):
+            case Real() as ty:
+                out.append((name, ty))
+            case Params(sub):
+                out.extend((f"{name}.{path}", ty) for path, ty in leaves(modules, sub))
+            case None:
+                raise KeyError(name)
+    return out

@@ -1,0 +1,91 @@
+"""Dimensions as linear forms over symbols in ℕ, with rational coefficients (spec: "Dimensions").
+
+A `Linear` is canonical: no zero coefficients, symbols sorted; two forms are equal as polynomials iff they are `==`.
+A symbol is the name of a `dim` or type parameter (two files' dims of one name are one symbol), or an inference
+variable `?n` of the type checker. Arithmetic here never asks Z3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`const + Σ coefficient·symbol`. Build with `constant`, `symbol` and the operators, never by hand."""
+
+    terms: tuple[tuple[str, Fraction], ...]
+    const: Fraction
+
+    def __add__(self, other: Linear) -> Linear:
+        return linear((*self.terms, *other.terms), self.const + other.const)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other.scale(Fraction(-1))
+
+    def scale(self, factor: Fraction | int) -> Linear:
+        factor = Fraction(factor)
+        return linear(((s, c * factor) for s, c in self.terms), self.const * factor)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(s for s, _ in self.terms)
+
+    def coefficient(self, symbol: str) -> Fraction:
+        return dict(self.terms).get(symbol, Fraction(0))
+
+    def substitute(self, values: Mapping[str, Linear]) -> Linear:
+        """Replace symbols by forms, all at once; symbols absent from `values` stay."""
+        if not any(s in values for s, _ in self.terms):
+            return self
+        result = constant(self.const)
+        for s, c in self.terms:
+            result += values[s].scale(c) if s in values else linear(((s, c),), Fraction(0))
+        return result
+
+    def evaluate(self, values: Mapping[str, int]) -> Fraction:
+        """The value at naturals; KeyError for an unbound symbol."""
+        return self.const + sum((c * values[s] for s, c in self.terms), Fraction(0))
+
+    def __str__(self) -> str:
+        """Source syntax: `4*D`, `D / 12`, `T + 1`, `2*D - 1`, `3*D / 4`; re-reads as the same form."""
+        out = ""
+        for s, c in self.terms:
+            out = _join(out, c < 0, _monomial(s, abs(c)))
+        if self.const or not out:
+            c = self.const
+            out = _join(out, c < 0, str(abs(c.numerator)) + (f" / {c.denominator}" if c.denominator != 1 else ""))
+        return out
+
+
+def _monomial(s: str, c: Fraction) -> str:
+    head = s if c.numerator == 1 else f"{c.numerator}*{s}"
+    return head if c.denominator == 1 else f"{head} / {c.denominator}"
+
+
+def _join(left: str, negative: bool, right: str) -> str:
+    if not left:
+        return f"-{right}" if negative else right
+    return f"{left} {'-' if negative else '+'} {right}"
+
+
+def linear(terms: Iterable[tuple[str, Fraction]], const: Fraction) -> Linear:
+    """The canonical form of a sum of terms."""
+    acc: dict[str, Fraction] = {}
+    for s, c in terms:
+        acc[s] = acc.get(s, Fraction(0)) + c
+    return Linear(tuple(sorted((s, c) for s, c in acc.items() if c)), const)
+
+
+def constant(value: int | Fraction) -> Linear:
+    return Linear((), Fraction(value))
+
+
+def symbol(name: str) -> Linear:
+    return Linear(((name, Fraction(1)),), Fraction(0))

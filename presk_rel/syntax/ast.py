@@ -1,0 +1,497 @@
+"""The abstract syntax of Presk (spec: "Program structure" to "Expressions").
+
+Frozen trees with spans. Spans do not take part in equality, so `parse(print(tree)) == tree` says that the *structure*
+survives. Identifiers are NFC-normalised; numbers keep their text (no rounding at parse time); both spellings of a symbol
+give the same tree (the canonical Unicode one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from presk_rel.diagnostics import NOWHERE, Span
+
+
+def _span() -> Span:
+    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """A name where it is declared, or a label that is looked up in no scope (axis, field, argument names)."""
+
+    text: str
+    span: Span = _span()
+
+
+# ---------------------------------------------------------------------------------------------------- expressions
+
+BinaryOp = Literal["|>", "|", "⊗", "∘", "==", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "·", "^"]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A use of a name, looked up lexically: `x`, `D`, `mean`, `auto`. A path `m.V` is `Field(Name("m"), Ident("V"))`."""
+
+    text: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Nat:
+    """A natural literal of any size; `text` is decimal digits as written."""
+
+    text: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A decimal literal as written: `0.02`, `3e-4`."""
+
+    text: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit: `5ms`, `192KiB/sm`."""
+
+    number: str
+    unit: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Str:
+    """A string literal; `value` has its escapes resolved."""
+
+    value: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    operand: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`op_span` is where the operator stands: the caret of an operator's diagnostic."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+    op_span: Span = _span()
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Positional:
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`name = value`."""
+
+    name: Ident
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class AxisArg:
+    """`axis a`."""
+
+    axis: Ident
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAxis:
+    """`seq: T`; `dim` is a dimension expression."""
+
+    axis: Ident
+    dim: Expr
+    span: Span = _span()
+
+
+Arg = Positional | Named | AxisArg | NamedAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`f(args)`. `stream "path"` is `Call(Name("stream"), (Positional(Str("path")),))`."""
+
+    callee: Expr
+    args: tuple[Arg, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class DimApply:
+    """`M{D, 4*D}`."""
+
+    base: Expr
+    dims: tuple[Expr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`base.name`."""
+
+    base: Expr
+    name: Ident
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The selector `i` or `seq: i`, which drops its axis."""
+
+    axis: Ident | None
+    index: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The selector `lo..hi` or `pair: lo..hi`, which keeps its axis."""
+
+    axis: Ident | None
+    low: Expr
+    high: Expr
+    span: Span = _span()
+
+
+Selector = At | Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    base: Expr
+    selectors: tuple[Selector, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern:
+    """A binder; `_` binds nothing."""
+
+    name: Ident
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePattern:
+    items: tuple[Pattern, ...]
+    span: Span = _span()
+
+
+Pattern = NamePattern | TuplePattern
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`let pattern = value` and the body on the next line. Long chains nest in `body`: walk them with a loop."""
+
+    pattern: Pattern
+    value: Expr
+    body: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """`λ pattern. body`, or `λ (pattern : type). body`."""
+
+    pattern: Pattern
+    type: TypeExpr | None
+    body: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Ein:
+    """`ein[axes](body)`."""
+
+    axes: tuple[Ident, ...]
+    body: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Ascribe:
+    """`(value : type)`."""
+
+    value: Expr
+    type: TypeExpr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """`()` or `(a, b, …)`; never one item."""
+
+    items: tuple[Expr, ...]
+    span: Span = _span()
+
+
+Expr = (
+    Name | Nat | Decimal | Quantity | Str | Negate | Binary | Call | DimApply | Field | Index | Let | Lambda | Ein | Ascribe | Tuple
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------- types
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """`dim`, `name: dim`, or `...` (both fields None)."""
+
+    name: Ident | None
+    dim: Expr | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class RealType:
+    """`ℝ[axes]`; bare `ℝ` and `ℝ[]` are the same tree."""
+
+    axes: tuple[Axis, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class IdxType:
+    """`idx[bound][axes]`; `idx[N]` has no axes."""
+
+    bound: Expr
+    axes: tuple[Axis, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class MaskType:
+    """`bool[axes]`, a mask. Bare `bool` is the hyperparameter scalar: `NamedType`."""
+
+    axes: tuple[Axis, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ParamType:
+    """`param T`."""
+
+    inner: TypeExpr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ParamsType:
+    """`params M`: the parameter tree of a module or of a module-typed parameter. `module` is a path (`Name`/`Field`)."""
+
+    module: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedType:
+    """A path with optional dimension arguments: `nat`, `key`, `Tokens`, `ff.Linear{D, D}`. `dims` is None without braces."""
+
+    path: Expr
+    dims: tuple[Expr, ...] | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    items: tuple[TypeExpr, ...]
+    span: Span = _span()
+
+
+TypeExpr = RealType | IdxType | MaskType | ParamType | ParamsType | NamedType | TupleType
+
+
+# --------------------------------------------------------------------------------------------- module expressions
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRef:
+    """`path{dims}(modules)`: `Linear{D, D}`, `stack{L}(Block)`. Absent braces or parentheses are empty tuples."""
+
+    path: Expr
+    dims: tuple[Expr, ...]
+    modules: tuple[ModuleExpr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """`outer ∘ inner`: `inner` is applied first."""
+
+    outer: ModuleExpr
+    inner: ModuleExpr
+    span: Span = _span()
+
+
+ModuleExpr = ModuleRef | Compose
+
+
+# --------------------------------------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, slots=True)
+class TypeParam:
+    """One name of `{In Out : dim, S : Shape}` with its group's kind."""
+
+    name: Ident
+    kind: Literal["dim", "Shape"]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class FnParam:
+    """`[axis] name [: type] [= default]`."""
+
+    is_axis: bool
+    name: Ident
+    type: TypeExpr | None
+    default: Expr | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Fn:
+    name: Ident
+    type_params: tuple[TypeParam, ...]
+    params: tuple[FnParam, ...]
+    result: TypeExpr | None
+    uses: tuple[Ident, ...]
+    body: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """`param names : type [init = init]`. `param w : param T` is stored as `param w : T`."""
+
+    names: tuple[Ident, ...]
+    type: TypeExpr
+    init: Expr | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    names: tuple[Ident, ...]
+    module: ModuleExpr
+    span: Span = _span()
+
+
+Member = Param | Use | Fn
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    name: Ident
+    type_params: tuple[TypeParam, ...]
+    members: tuple[Member, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    path: Str
+    alias: Ident
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    name: Ident
+    type: TypeExpr | None
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class StaticAssert:
+    condition: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    name: Ident
+    bound: Expr | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAlias:
+    name: Ident
+    type: TypeExpr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    name: Ident
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: Ident
+    module: ModuleExpr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigField:
+    """`name = value`, `name : type = value` or `name : value` (then `type` is None: the same tree as `=`)."""
+
+    name: Ident
+    type: TypeExpr | None
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """`checkpoint every steps steps to "path"`."""
+
+    steps: Expr
+    path: Str
+    span: Span = _span()
+
+
+ConfigItem = ConfigField | Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`optimizer adamw { … }`, `training run { … }`, `inference serve { … }`."""
+
+    kind: Literal["optimizer", "training", "inference"]
+    name: Ident
+    items: tuple[ConfigItem, ...]
+    span: Span = _span()
+
+
+Decl = Import | Const | StaticAssert | Dim | TypeAlias | Effect | Model | Module | Fn | Config
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One source file. `path` is as the user gave it (imports: relative to the main file's folder)."""
+
+    path: str
+    decls: tuple[Decl, ...]
+    span: Span = _span()
