@@ -1,0 +1,317 @@
+"""Text of one file of rules → its clauses and directives, before names are resolved. Not for includes or validation.
+
+The parse tree is folded bottom-up without recursion, so that nesting in hostile input costs memory, not the stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+import lark
+
+from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, PreskError, Span
+from presk_rel.rules.ast import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Binary,
+    Call,
+    Comparison,
+    Constant,
+    Literal,
+    Negation,
+    Term,
+    TypeDecl,
+    Variable,
+    Wildcard,
+)
+from presk_rel.rules.walk import literal_terms
+
+DEPTH_LIMIT = 100
+"""Levels of nested terms and aggregates in one literal."""
+
+ALTERNATIVES_LIMIT = 256
+"""Conjunctions that the `;` of one clause may multiply out to."""
+
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"} | {c: c for c in "\"'\\"}
+_NAME_COMMENT = re.compile(r"\s*//\s*\[([A-Za-z][\w-]*(?:\.[\w-]+)*)\]")
+_COMMENT_LINE = re.compile(r"\s*//")
+_DIRECTIVE = re.compile(r"\.[a-z_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    names: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """`.input` or `.output` of some relations."""
+
+    keyword: str
+    names: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Heads, and the alternatives of the body (one empty conjunction for a fact)."""
+
+    heads: tuple[Atom, ...]
+    alternatives: tuple[tuple[Literal, ...], ...]
+    name: str | None
+    span: Span
+
+
+Item = Declaration | TypeDecl | Direction | Include | Clause
+
+
+@cache
+def _grammar() -> lark.Lark:
+    path = Path(__file__).with_name("dialect.lark")
+    return lark.Lark(
+        path.read_text(encoding="utf-8"),
+        parser="lalr",
+        propagate_positions=True,
+        maybe_placeholders=False,
+        cache=True,
+    )
+
+
+def read_items(text: str, file: str) -> list[Item]:
+    """The items of `text` in order. Raises `PreskError` with E9101, E9102, E9112, E9113 or E9115."""
+    try:
+        tree = _grammar().parse(text)
+    except lark.UnexpectedInput as error:
+        raise PreskError([_syntax_error(error, text, file)]) from None
+    folder = _Folder(file, text.split("\n"))
+    items = folder.fold(tree)
+    if folder.found.has_errors:
+        raise PreskError(folder.found.items)
+    return items
+
+
+def _syntax_error(error: lark.UnexpectedInput, text: str, file: str) -> Diagnostic:
+    offset = error.pos_in_stream if error.pos_in_stream is not None and error.pos_in_stream >= 0 else len(text)
+    line = text.count("\n", 0, offset) + 1
+    start = Pos(line, offset - (text.rfind("\n", 0, offset) + 1) + 1, offset)
+    directive = _DIRECTIVE.match(text, offset)
+    if directive is not None:
+        end = Pos(line, start.column + len(directive[0]), directive.end())
+        return Diagnostic(
+            "E9113", f"the directive `{directive[0]}` is not part of presk's rule language", Span(file, start, end)
+        )
+    width = 1 if offset < len(text) else 0
+    span = Span(file, start, Pos(line, start.column + width, offset + width))
+    found = f"`{text[offset]}`" if width else "the end of the file"
+    return Diagnostic("E9101", f"unexpected {found}; expected {_expected(error)}", span)
+
+
+def _expected(error: lark.UnexpectedInput) -> str:
+    raw = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
+    names = sorted(cast(Iterable[str], raw))
+    shown = [_terminal_text(name) for name in names[:8]]
+    return " or ".join(shown) + (" …" if len(names) > 8 else "") if shown else "a rule"
+
+
+@cache
+def _terminal_text(name: str) -> str:
+    for terminal in _grammar().terminals:
+        if terminal.name == name and isinstance(terminal.pattern, lark.lexer.PatternStr):
+            return f"`{terminal.pattern.value}`"
+    return name.lower().lstrip("_").strip("$")
+
+
+@dataclass(slots=True)
+class _Folder:
+    """Folds parse trees to items. `values` and `depths` are keyed by the identity of live nodes."""
+
+    file: str
+    lines: list[str]
+    found: Diagnostics = field(default_factory=Diagnostics)
+    depths: dict[int, int] = field(default_factory=dict[int, int])
+
+    def fold(self, tree: lark.ParseTree) -> list[Item]:
+        values: dict[int, object] = {}
+        for node in tree.iter_subtrees():
+            children = [values[id(c)] if isinstance(c, lark.Tree) else str(c) for c in node.children]
+            span = self._span(node)
+            if node.data == "start":
+                return [cast(Item, c) for c in children]
+            values[id(node)] = _HANDLERS[node.data](self, span, children)
+        return []
+
+    def _span(self, node: lark.ParseTree) -> Span:
+        meta = node.meta
+        if meta.empty:
+            return Span(self.file, Pos(1, 1, 0), Pos(1, 1, 0))
+        return Span(
+            self.file,
+            Pos(meta.line, meta.column, meta.start_pos),
+            Pos(meta.end_line, meta.end_column, meta.end_pos),
+        )
+
+    def deeper(self, value: Term, parts: Iterable[Term], span: Span) -> Term:
+        """`value`, built of `parts`, unless it is nested too deeply."""
+        depth = 1 + max((self.depths.get(id(p), 0) for p in parts), default=0)
+        if depth > DEPTH_LIMIT:
+            raise PreskError([Diagnostic("E9102", f"terms nest deeper than {DEPTH_LIMIT} levels", span)])
+        self.depths[id(value)] = depth
+        return value
+
+    def clause_name(self, span: Span) -> str | None:
+        """The bracketed name in the comment lines that stand directly above line `span.start.line`."""
+        row = span.start.line - 2
+        while row >= 0 and _COMMENT_LINE.match(self.lines[row]):
+            named = _NAME_COMMENT.match(self.lines[row])
+            if named is not None:
+                return named[1]
+            row -= 1
+        return None
+
+
+Children = list[Any]
+"""Values that the grammar's shape determines; each handler below states what it takes by how it unpacks."""
+
+
+def _declaration(f: _Folder, span: Span, children: Children) -> Item:
+    attributes = tuple(c for c in children if isinstance(c, Attribute))
+    qualifiers = {"brie", "btree", "inline", "no_inline", "magic", "no_magic"}
+    before = children[: children.index(attributes[0])] if attributes else [c for c in children if c not in qualifiers]
+    return Declaration(tuple(before), attributes, span)
+
+
+def _string(f: _Folder, span: Span, children: Children) -> Term:
+    return Constant(_unescape(f, children[0], span))
+
+
+def _unescape(f: _Folder, quoted: str, span: Span) -> str:
+    def one(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            f.found.error("E9101", f"unknown escape `\\{match[1]}` in a string", span)
+        return _ESCAPES.get(match[1], "")
+
+    return re.sub(r"\\(.)", one, quoted[1:-1], flags=re.DOTALL)
+
+
+def _number(f: _Folder, span: Span, children: Children) -> Term:
+    digits: str = children[0]
+    if len(digits) > 40:
+        raise PreskError([Diagnostic("E9115", "a number of the rule language has 32 bits", span)])
+    base = {"0x": 16, "0b": 2}.get(digits[:2], 10)
+    return Constant(int(digits, base))
+
+
+def _negate(f: _Folder, span: Span, children: Children) -> Term:
+    (term,) = children
+    if isinstance(term, Constant) and isinstance(term.value, int):
+        return Constant(-term.value)
+    return f.deeper(Binary("-", Constant(0), term), (term,), span)
+
+
+def _binary(f: _Folder, span: Span, children: Children) -> Term:
+    left, operator, right = children
+    return f.deeper(Binary(operator, left, right), (left, right), span)
+
+
+def _call(f: _Folder, span: Span, children: Children) -> Term:
+    function, *arguments = children
+    return f.deeper(Call(function, tuple(arguments)), arguments, span)
+
+
+def _aggregate(f: _Folder, span: Span, children: Children) -> Term:
+    *front, raw_body = children
+    alternatives = ((raw_body,),) if isinstance(raw_body, Atom) else cast(tuple[tuple[Literal, ...], ...], raw_body)
+    if len(alternatives) != 1:
+        f.found.error("E9113", "`;` inside an aggregate is not part of the rule language", span)
+    operator, target = front if front else ("count", None)
+    terms = [t for literal in alternatives[0] for t in literal_terms(literal)]
+    parts = terms if target is None else [*terms, target]
+    return f.deeper(Aggregate(operator, target, alternatives[0], span), parts, span)
+
+
+def _atom(f: _Folder, span: Span, children: Children) -> Atom:
+    name, *arguments = children
+    return Atom(name, tuple(arguments), span)
+
+
+def _comparison(f: _Folder, span: Span, children: Children) -> Literal:
+    left, operator, right = children
+    return Comparison(operator, left, right, span)
+
+
+def _conjunction(f: _Folder, span: Span, children: Children) -> tuple[tuple[Literal, ...], ...]:
+    choices = [(((c,),) if isinstance(c, Atom | Negation | Comparison) else c) for c in children]
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+    _limit_alternatives(count, span)
+    return tuple(tuple(literal for part in parts for literal in part) for parts in product(*choices))
+
+
+def _body(f: _Folder, span: Span, children: Children) -> tuple[tuple[Literal, ...], ...]:
+    _limit_alternatives(sum(map(len, children)), span)
+    return tuple(conjunction for alternatives in children for conjunction in alternatives)
+
+
+def _limit_alternatives(count: int, span: Span) -> None:
+    if count > ALTERNATIVES_LIMIT:
+        raise PreskError([Diagnostic("E9102", f"`;` makes more than {ALTERNATIVES_LIMIT} alternatives", span)])
+
+
+def _clause(f: _Folder, span: Span, children: Children) -> Item:
+    heads = tuple(c for c in children if isinstance(c, Atom))
+    alternatives = children[-1] if not isinstance(children[-1], Atom) else ((),)
+    return Clause(heads, alternatives, f.clause_name(span), span)
+
+
+def _subsumption(f: _Folder, span: Span, children: Children) -> Item:
+    f.found.error(
+        "E9112",
+        "subsumption is refused: a tuple that it deletes could not be part of a proof",
+        span,
+        help="keep every tuple, and say in a second relation which one is best (`!higher(...)`)",
+    )
+    return Clause((), (), None, span)
+
+
+_HANDLERS: dict[str, Callable[[_Folder, Span, Children], object]] = {
+    "declaration": _declaration,
+    "attribute": lambda f, span, c: Attribute(c[0], c[1]),
+    "type_subset": lambda f, span, c: TypeDecl(c[0], (c[1],), False, span),
+    "type_union": lambda f, span, c: TypeDecl(c[0], tuple(c[1:]), True, span),
+    "direction": lambda f, span, c: Direction(c[0], tuple(c[1:]), span),
+    "include": lambda f, span, c: Include(_unescape(f, c[0], span), span),
+    "fact": _clause,
+    "rule": _clause,
+    "subsumption": _subsumption,
+    "head": _atom,
+    "body": _body,
+    "conjunction": _conjunction,
+    "negation": lambda f, span, c: Negation(c[0], span),
+    "group": lambda f, span, c: c[0],
+    "comparison": _comparison,
+    "atom": _atom,
+    "binary": _binary,
+    "negate": _negate,
+    "wildcard": lambda f, span, c: Wildcard(),
+    "number": _number,
+    "string": _string,
+    "variable": lambda f, span, c: Variable(c[0]),
+    "call": _call,
+    "aggregate": _aggregate,
+}
