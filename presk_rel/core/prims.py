@@ -12,6 +12,7 @@ Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
     neg  pow n         -x;  x to the natural power n (x^0 = 1)
     gelu relu exp tanh sqrt abs log sigmoid sin cos            entry by entry; gelu is x·Φ(x)
     gelu' heaviside sign   adjoint primitives: Φ(x) + x·φ(x);  1 where x > 0, else 0;  -1, 0, 1
+    normal_pdf         φ(x) = e^(-x²/2) / √(2π), the adjoint of gelu': gelu'' = φ(x)·(2 - x²), φ' = -x·φ(x)
     dot x, w           contracts the last axis of x with the first of w
     dot_vjp_l ct, w    the cotangent of x: contracts ct's last rank(w)-1 axes with w's last ones
     dot_vjp_r x, ct    the cotangent of w: contracts the first rank(x)-1 axes of both
@@ -78,6 +79,7 @@ _ROWS = (
     PrimRow("sin", 1),
     PrimRow("cos", 1),
     PrimRow("gelu'", 1),
+    PrimRow("normal_pdf", 1),
     PrimRow("heaviside", 1, regularity=("Disc",)),
     PrimRow("sign", 1, regularity=("Disc",)),
     PrimRow("dot", 2),
