@@ -1,0 +1,153 @@
+"""What all commands share: their common options, and how an outcome, a diagnostic or a bug leaves the program.
+
+Exit status (docs/cli.md): 0 done, 1 the program has errors or the answer is negative, 2 wrong usage, 3 outside what can be
+executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; with `--json` one document holds both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a command has to say: the JSON body (without schema and diagnostics), the text, and the exit status."""
+
+    document: dict[str, Any]
+    text: str = ""
+    status: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """Collects what is needed to print diagnostics, whatever happens: passed to the command's body."""
+
+    command: str
+    as_json: bool
+    debug: bool
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def execute(self, body: Callable[[], Outcome]) -> None:
+        """Run `body`, print what it says, and exit. No exception of presk's leaves this function as a traceback."""
+        outcome = self._guarded(body)
+        if self.as_json:
+            self._print_json(outcome)
+        else:
+            self._print_text(outcome)
+        sys.exit(outcome.status)
+
+    def _guarded(self, body: Callable[[], Outcome]) -> Outcome:
+        try:
+            outcome = body()
+            if outcome.status == 0 and any(d.severity == "error" for d in self.diagnostics):
+                outcome.status = 1
+            return outcome
+        except PreskError as error:
+            self.diagnostics += [d for d in error.diagnostics if d not in self.diagnostics]
+            return Outcome({}, status=error.exit_status)
+        except PreskBug as bug:
+            return self._bug(bug.pass_name, bug.message)
+        except KeyboardInterrupt:
+            return Outcome({"interrupted": True}, "interrupted", 130)
+        except BrokenPipeError:
+            os._exit(0)
+        except click.ClickException:
+            raise
+        except MemoryError:
+            return self._bug(self.command, "out of memory")
+        except Exception as error:
+            return self._bug(self.command, f"{type(error).__name__}: {error}")
+
+    def _bug(self, pass_name: str, message: str) -> Outcome:
+        if self.debug:
+            traceback.print_exc()
+        text = f"this is a bug in presk, not in your program: {pass_name}: {message[:2000]}; please report it with the program"
+        self.diagnostics.append(Diagnostic("E9999", text, None, help="--debug prints where it happened"))
+        return Outcome({}, status=4)
+
+    def _print_json(self, outcome: Outcome) -> None:
+        from presk_rel.diagnostics.render import to_json
+
+        document = {"schema": f"presk.{self.command}/1", **outcome.document}
+        document["diagnostics"] = [to_json(d) for d in self.diagnostics]
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+    def _print_text(self, outcome: Outcome) -> None:
+        if self.diagnostics:
+            from presk_rel.diagnostics.render import render
+
+            colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+            click.echo(render(self.diagnostics, self.sources, color=colour), err=True)
+        if outcome.text:
+            click.echo(outcome.text)
+
+
+# --------------------------------------------------------------------------------------------------------- options
+
+
+def common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`FILE`, `--const`, `--engine`, `--json`, `--debug`: taken by every command that reads a program."""
+    for decorate in (
+        click.option("--debug", is_flag=True, help="Show a Python traceback when presk itself fails."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "souffle", "embedded"]),
+            default=lambda: os.environ.get("PRESK_ENGINE", "auto"),
+            help="Datalog engine.  [default: auto, or PRESK_ENGINE]",
+        ),
+        click.option("--const", "consts", multiple=True, metavar="NAME=N", help="Replace a constant (m.V=64: of import m)."),
+        click.argument("file", type=click.Path()),
+    ):
+        command = decorate(command)
+    return command
+
+
+def dims_option(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Bind a symbolic dimension.")(command)
+
+
+def entry_option(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--entry", metavar="F", help="The function to take: `f`, `M.apply`, `M.init`.")(command)
+
+
+def source_path(file: str) -> str:
+    """The path, if it is a readable file; wrong usage otherwise."""
+    path = Path(file)
+    if path.is_dir():
+        raise click.UsageError(f"{file} is a folder, not a file")
+    if not path.exists():
+        raise click.UsageError(f"no such file: {file}")
+    return file
+
+
+_PAIR = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*)=([0-9]+)", re.UNICODE)
+MAX_DIGITS = 4000
+"""Digits of a natural on the command line; Python itself refuses more."""
+
+
+def naturals(pairs: tuple[str, ...], option: str) -> dict[str, int]:
+    """`NAME=N` options as a table; wrong usage names the option and the pair."""
+    table: dict[str, int] = {}
+    for pair in pairs:
+        found = _PAIR.fullmatch(pair)
+        if found is None:
+            raise click.UsageError(f"{option} takes NAME=N with N a natural number, not `{pair[:80]}`")
+        if len(found[2]) > MAX_DIGITS:
+            raise click.UsageError(f"{option} {found[1]}: a number of {len(found[2])} digits is too large")
+        if table.setdefault(found[1], int(found[2])) != int(found[2]):
+            raise click.UsageError(f"{option} {found[1]} is given twice, with different values")
+    return table
