@@ -32,9 +32,12 @@ from presk_rel.rules.ast import (
 def check_types(relations: Mapping[str, RelationDecl], rule: Rule, found: Diagnostics) -> None:
     """E9108 where a number stands for a symbol or a symbol for a number. Arities have been checked."""
     checker = _Checker(relations, found)
-    checker.atom(rule.head)
-    for literal in rule.body:
-        checker.literal(literal)
+    before = -1
+    while before != len(checker.types):
+        before = len(checker.types)
+        checker.atom(rule.head)
+        for literal in rule.body:
+            checker.literal(literal)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,148 @@
+"""Runs a program: stratum by stratum, semi-naive rounds inside each, recording the round in which a row first came.
+
+A row's round is its rank: facts have 0, and a derived row has a derivation whose premises of its own stratum all have
+smaller rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import cast
+
+from presk_rel.rules.arithmetic import byte_length, divide, remainder
+from presk_rel.rules.ast import Atom, Program, Row, Rule
+from presk_rel.rules.embedded.generate import Generator
+from presk_rel.rules.embedded.plan import Columns, Statistics
+from presk_rel.rules.normal import normalize
+from presk_rel.rules.strata import Stratum, strata
+
+Rows = dict[Row, int]
+"""The rows of a relation with their ranks, in order of derivation."""
+
+Step = Callable[[Iterable[Row], dict[Row, None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """All relations of a program, each row with its rank."""
+
+    rows: Mapping[str, Rows]
+
+
+def solve_embedded(program: Program, facts: Mapping[str, Iterable[Row]]) -> Solution:
+    """The least model of `program` over `facts` (checked by `engine`). Raises `PreskError` E9130 on division by 0."""
+    store = Store(program, facts)
+    with _without_collector():
+        for stratum in strata(program):
+            if stratum.rules:
+                _solve_stratum(store, stratum)
+    return Solution(store.rows)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """No garbage collection meanwhile: nothing cyclic is made, and its passes would take half the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class Store:
+    """The rows of all relations, and the indexes that rules asked for: key of some columns → rows."""
+
+    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]]) -> None:
+        self.rows: dict[str, Rows] = {name: dict.fromkeys(facts.get(name, ()), 0) for name in program.relations}
+        for fact in program.facts:
+            self.rows[fact.relation][fact.row] = 0
+        self._indexes: dict[str, dict[Columns, dict[object, list[Row]]]] = {name: {} for name in program.relations}
+        self.unfinished: set[str] = set()
+        self.statistics = Statistics(self.rows.__getitem__, lambda name: name not in self.unfinished)
+
+    def index(self, relation: str, columns: Columns) -> dict[object, list[Row]]:
+        indexes = self._indexes[relation]
+        if columns not in indexes:
+            indexes[columns] = defaultdict(list)
+            _extend_index(indexes[columns], columns, self.rows[relation])
+        return indexes[columns]
+
+    def add(self, relation: str, fresh: Iterable[Row], rank: int) -> None:
+        """Adds rows that are not yet there."""
+        self.rows[relation].update(dict.fromkeys(fresh, rank))
+        for columns, index in self._indexes[relation].items():
+            _extend_index(index, columns, fresh)
+
+    def load(self, generator: Generator) -> tuple[Step, ...]:
+        """The functions that `generator` wrote, bound to this store."""
+        tables = generator.tables
+        namespace: dict[str, object] = {}
+        exec(compile(generator.source(), "<rules>", "exec"), namespace)  # noqa: S102 # no text of the user: see generate
+        build = cast(Callable[..., tuple[Step, ...]], namespace["build"])
+        return build(
+            [value for _, value in tables.constants],
+            [self.rows[name] for name in tables.relations],
+            [self.index(relation, columns) for relation, columns in tables.indexes],
+            (divide, remainder, byte_length),
+        )
+
+
+def _extend_index(index: dict[object, list[Row]], columns: Columns, rows: Iterable[Row]) -> None:
+    key = itemgetter(*columns)
+    for row in rows:
+        index[key(row)].append(row)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The functions of a stratum: those to run once, and those to run on the new rows of a relation of its own."""
+
+    once: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    rounds: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
+
+
+def _solve_stratum(store: Store, stratum: Stratum) -> None:
+    store.unfinished = set(stratum.relations)
+    generator = Generator(store.statistics)
+    steps = _Steps()
+    for rule in stratum.rules:
+        _add_steps(generator, steps, rule, store.unfinished)
+    functions = store.load(generator)
+    delta: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
+    for head, number in steps.once:
+        functions[number]((), delta[head])
+    facts = {name: dict.fromkeys(store.rows[name]) for name in stratum.relations} if steps.rounds else {}
+    _add_round(store, delta, 1)
+    delta = {name: facts.get(name, {}) | delta[name] for name in stratum.relations}
+    rank = 1
+    while steps.rounds and any(delta.values()):
+        rank += 1
+        fresh: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
+        for source, head, number in steps.rounds:
+            if delta[source]:
+                functions[number](delta[source], fresh[head])
+        _add_round(store, fresh, rank)
+        delta = fresh
+    store.unfinished = set()
+
+
+def _add_round(store: Store, fresh: Mapping[str, dict[Row, None]], rank: int) -> None:
+    for name, rows in fresh.items():
+        if rows:
+            store.add(name, rows, rank)
+
+
+def _add_steps(generator: Generator, steps: _Steps, rule: Rule, members: set[str]) -> None:
+    normal = normalize(rule)
+    own = [(i, a) for i, a in enumerate(normal.body) if isinstance(a, Atom) and a.relation in members]
+    if not own:
+        steps.once.append((rule.head.relation, generator.forward(normal, None)))
+    for position, atom in own:
+        steps.rounds.append((atom.relation, rule.head.relation, generator.forward(normal, position)))
