@@ -1,0 +1,1 @@
+"""Text ↔ tree: lexer, layout, grammar, parser, printer. `parse(print_file(t)).file == t`."""

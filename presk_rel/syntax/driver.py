@@ -1,0 +1,219 @@
+"""Runs the LALR table over the tokens: builds the tree, limits nesting, and goes on after an error at the next declaration.
+
+Lark's own loop is not used, because it neither carries spans and nesting through a reduction nor restarts, and because
+skipping chains of `?` rules in one step (`_chain`) halves the time of a parse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
+from presk_rel.syntax.build import BUILDERS, NESTS, Builder
+from presk_rel.syntax.expected import syntax_error
+from presk_rel.syntax.lalr import END, Production, Table, table
+from presk_rel.syntax.layout import MAX_NESTING, TOO_DEEP, Layout
+from presk_rel.syntax.token import ERROR, Token
+
+_LIST: Final = 0
+_PASS: Final = 1
+_GROUP: Final = 2
+_BINARY: Final = 3
+_LET: Final = 4
+_NODE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A production ready to run: what to do (`mode`), with which children, by which builder, at which extra nesting."""
+
+    origin: str
+    size: int
+    mode: int
+    children: tuple[tuple[int, bool] | None, ...]
+    plain: bool
+    build: Builder
+    nests: int
+
+
+def _step(production: Production) -> _Step:
+    name, children = production.build, production.children
+    modes = {"": _PASS, "list": _LIST, "group": _GROUP, "binary": _BINARY, "let": _LET}
+    plain = children == tuple((i, False) for i in range(production.size))
+    build = BUILDERS[name] if name and name != "list" else BUILDERS["same"]
+    mode = modes.get(name, _NODE)
+    return _Step(production.origin, production.size, mode, children, plain, build, int(name in NESTS))
+
+
+@dataclass(slots=True)
+class _Driver:
+    """`states` has one entry more than the stacks of what was read: values, where they start and end, their nesting."""
+
+    file: str
+    layout: Layout
+    start: str
+    table: Table
+    steps: list[_Step]
+    chains: dict[tuple[int, str, str], int]
+    states: list[int] = field(default_factory=list[int])
+    values: list[Any] = field(default_factory=list[Any])
+    starts: list[Pos] = field(default_factory=list[Pos])
+    ends: list[Pos] = field(default_factory=list[Pos])
+    nests: list[int] = field(default_factory=list[int])
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+
+    def run(self) -> Any:
+        """The tree, or None where not even an empty file could be made of the tokens."""
+        tokens = self.layout.tokens
+        self.states.append(self.table.starts[self.start])
+        at = 0
+        while True:
+            failed = self.feed(tokens, at)
+            if failed < 0:
+                return self.values[-1] if self.values else None
+            at = self.restart(failed)
+            if at < 0:
+                return None
+
+    def feed(self, tokens: list[Token], at: int) -> int:
+        """Reads tokens from `at` on; gives the index of the token that does not fit, or -1 at the end."""
+        actions, states, steps = self.table.actions, self.states, self.steps
+        values, starts, ends, nests = self.values, self.starts, self.ends, self.nests
+        end_state = self.table.ends[self.start]
+        for i in range(at, len(tokens)):
+            token = tokens[i]
+            kind = token.kind
+            while True:
+                action = actions[states[-1]].get(kind)
+                if action is None:
+                    if kind == END and states[-1] == end_state:
+                        return -1
+                    return self.fail(tokens, i)
+                if action >= 0:
+                    break
+                if not self.reduce(steps[~action], kind, token):
+                    return i
+            states.append(action)
+            values.append(token)
+            starts.append(token.start)
+            ends.append(token.end)
+            nests.append(0)
+        return len(tokens) - 1
+
+    def reduce(self, step: _Step, kind: str, token: Token) -> bool:
+        """One production; False where it nests too deep (reported)."""
+        states, values, nests, size = self.states, self.values, self.nests, step.size
+        if not size:
+            here = self.ends[-1] if self.ends else token.start
+            self.starts.append(here)
+            self.ends.append(here)
+            nests.append(0)
+            values.append(self.value(step, [], here, here))
+        elif size == 1:
+            if step.mode != _PASS:
+                values[-1] = self.value(step, [values[-1]], self.starts[-1], self.ends[-1])
+                nests[-1] += step.nests
+            states.pop()
+        else:
+            read = values[-size:]
+            start, end = self.starts[-size], self.ends[-1]
+            depth = self.nesting(step, nests[-size:])
+            keep = len(values) - size + 1
+            del values[keep:], nests[keep:], self.starts[keep:], self.ends[keep:], states[keep:]
+            nests[-1] = depth
+            self.ends[-1] = end
+            values[-1] = self.value(step, read, start, end)
+        below = states[-1]
+        key = (below, step.origin, kind)
+        state = self.chains.get(key)
+        states.append(self.chain(key) if state is None else state)
+        return nests[-1] <= MAX_NESTING or self.too_deep()
+
+    def value(self, step: _Step, read: list[Any], start: Pos, end: Pos) -> Any:
+        if step.mode == _LIST:
+            return self.children(step, read)
+        if step.mode in (_GROUP, _PASS):
+            child = step.children[0]
+            assert child is not None
+            return read[child[0]]
+        children = read if step.plain else self.children(step, read)
+        return step.build(Span(self.file, start, end), *children)
+
+    def children(self, step: _Step, read: list[Any]) -> list[Any]:
+        """The kept values; a list on the left goes on growing in place, so that long lists are read in linear time."""
+        result: list[Any] = []
+        for child in step.children:
+            if child is None:
+                result.append(None)
+            elif not child[1]:
+                result.append(read[child[0]])
+            elif step.mode == _LIST:
+                result = read[child[0]]
+            else:
+                result.extend(read[child[0]])
+        return result
+
+    def nesting(self, step: _Step, nests: list[int]) -> int:
+        if step.mode == _BINARY:
+            return max(nests[0], nests[2] + 1)
+        if step.mode == _LET:
+            return max(nests[3] + 1, nests[1] + 1, nests[5])
+        return max(nests) + step.nests
+
+    def chain(self, key: tuple[int, str, str]) -> int:
+        """Where the parser stands after `origin` was read on top of `below`, and after all the `?` rules that only pass
+        it on before `kind` have been reduced."""
+        below, origin, kind = key
+        state = self.table.gotos[below][origin]
+        while True:
+            action = self.table.actions[state].get(kind, 0)
+            if action >= 0 or self.steps[~action].size != 1 or self.steps[~action].mode != _PASS:
+                break
+            state = self.table.gotos[below][self.steps[~action].origin]
+        self.chains[key] = state
+        return state
+
+    # ------------------------------------------------------------------------------------------------ errors
+
+    def too_deep(self) -> bool:
+        span = Span(self.file, self.starts[-1], self.ends[-1])
+        self.diagnostics.error("E0005", f"nesting deeper than {MAX_NESTING} levels", span, help=TOO_DEEP)
+        return False
+
+    def fail(self, tokens: list[Token], at: int) -> int:
+        if tokens[at].kind != ERROR:
+            self.diagnostics.add(syntax_error(self.file, self.table, self.states, tokens, at))
+        return at
+
+    def restart(self, failed: int) -> int:
+        """Unwinds to the list that the next declaration, member or item belongs to; gives its index, or -1."""
+        for index, level in self.layout.restarts:
+            if index < failed:
+                continue
+            goals = ("member", "config_item") if level == "close" else (level,)
+            if self.unwind(goals):
+                return index
+        return len(self.layout.tokens) - 1 if self.unwind(("decl",)) else -1
+
+    def unwind(self, goals: tuple[str, ...]) -> bool:
+        gotos = self.table.gotos
+        for keep in range(len(self.states) - 1, -1, -1):
+            if any(goal in gotos[self.states[keep]] for goal in goals):
+                del self.states[keep + 1 :], self.values[keep:], self.starts[keep:], self.ends[keep:], self.nests[keep:]
+                return True
+        return False
+
+
+_STEPS: dict[int, list[_Step]] = {}
+_CHAINS: dict[tuple[int, str, str], int] = {}
+
+
+def drive(file: str, layout: Layout, start: str) -> tuple[Any, list[Diagnostic]]:
+    """Reads the tokens from `start` (a start rule of grammar.lark): the tree, or None, and the syntax errors."""
+    the_table = table()
+    steps = _STEPS.setdefault(0, []) or _STEPS[0]
+    if not steps:
+        steps.extend(_step(production) for production in the_table.productions)
+    driver = _Driver(file, layout, start, the_table, steps, _CHAINS)
+    return driver.run(), driver.diagnostics.items

@@ -1,0 +1,121 @@
+"""What a syntax error says: what was expected, in the reader's words, and what was found instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from presk_rel.diagnostics import Diagnostic, Span
+from presk_rel.syntax.lalr import Table
+from presk_rel.syntax.token import (
+    CONTEXTUAL, DECIMAL, END, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, STRING, TYPED, Token,
+)  # fmt: skip
+
+_EXPRESSION: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, "-", "(", "λ", "ein", "let"}
+_OPERATORS: Final = frozenset("|> | ⊗ ∘ == <= >= < > + - * / % · ^".split())
+_POSTFIX: Final = frozenset("( [ { .".split())
+
+_WORDS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
+    ("a declaration", "const", frozenset("import const static dim type effect model module fn optimizer training inference".split())),
+    ("a member (`param`, `use` or `fn`)", "use", frozenset({"param", "use", "fn"})),
+    ("an expression", NAT, _EXPRESSION),
+    ("a type", "ℝ", NAME_KINDS | {"ℝ", "idx", "param", "params", "("}),
+    ("a name", NAME, NAME_KINDS | RESERVED),
+    ("a string", STRING, frozenset({STRING})),
+    ("the end of the line", NEWLINE, frozenset({NEWLINE})),
+    ("the end of the file", END, frozenset({END})),
+)
+"""What to call a set of tokens: the words, a token that tells it is meant, and the tokens it stands for."""
+
+_MOST: Final = 4
+
+
+def expected(table: Table, states: list[int], kinds: list[str]) -> list[str]:
+    """The words for what could stand next, most telling first."""
+    words: list[str] = []
+    rest = set(kinds)
+    for phrase, mark, covered in _WORDS:
+        if mark in rest:
+            words.append(phrase)
+            rest -= covered
+    after_value = len(rest & _OPERATORS) > 5
+    if after_value:
+        rest -= _OPERATORS | _POSTFIX
+    if TYPED in rest:
+        rest = rest - {TYPED} | {":"}
+    literals = [f"`{kind}`" for kind in sorted(rest, key=_rank)]
+    words = [*literals, *words] if after_value else [*words, *literals]
+    return words + ["an operator"] if after_value else words
+
+
+def _rank(kind: str) -> tuple[int, str]:
+    order = [")", "]", "}", ",", ":", "=", "->", "uses"]
+    return (order.index(kind) if kind in order else len(order), kind)
+
+
+def acceptable(table: Table, states: list[int]) -> list[str]:
+    """The kinds that can really be shifted next (a LALR row alone also lists reductions that lead nowhere)."""
+    return [kind for kind in sorted(table.actions[states[-1]]) if _can_shift(table, states, kind)]
+
+
+def _can_shift(table: Table, states: list[int], kind: str) -> bool:
+    base, top = len(states), list[int]()
+    while True:
+        state = top[-1] if top else states[base - 1]
+        action = table.actions[state].get(kind)
+        if action is None:
+            return kind == END
+        if action >= 0:
+            return True
+        production = table.productions[~action]
+        keep = len(top) - production.size
+        base += min(keep, 0)
+        top = top[: max(keep, 0)]
+        below = top[-1] if top else states[base - 1]
+        top.append(table.gotos[below][production.origin])
+
+
+def found(token: Token) -> str:
+    if token.kind == NEWLINE:
+        return "the end of the line"
+    if token.kind == END:
+        return "the end of the file"
+    if token.kind == STRING:
+        return "a string"
+    if token.kind == QUANTITY:
+        return f"`{token.text.replace(' ', '')[:40]}`"
+    if token.kind in RESERVED:
+        return f"the reserved word `{token.text}`" if token.kind not in "ℝλ" else f"`{token.text}`"
+    if token.kind == TYPED:
+        return "`:`"
+    return f"`{token.text[:40]}`"
+
+
+def syntax_error(file: str, table: Table, states: list[int], tokens: list[Token], at: int) -> Diagnostic:
+    """E0002 at `tokens[at]`, which the parser in `states` cannot read."""
+    token = tokens[at]
+    kinds = acceptable(table, states)
+    words = expected(table, states, kinds)
+    shown = words[:_MOST]
+    choice = shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
+    message = f"expected {choice}, found {found(token)}"
+    return Diagnostic("E0002", message, Span(file, token.start, token.end), help=_help(kinds, tokens, at))
+
+
+def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
+    token, before = tokens[at], tokens[at - 1] if at else None
+    wants_value = NAT in kinds
+    if token.kind in RESERVED and NAME in kinds and token.kind not in "ℝλ":
+        return f"`{token.text}` is a reserved word and cannot be a name"
+    if before is None:
+        return None
+    if token.kind in ("-", "^") and before.kind == NEWLINE:
+        return f"a line that starts with `{token.kind}` does not go on with the line above: put the expression in parentheses"
+    if token.kind == NEWLINE and wants_value and before.kind in _OPERATORS:
+        return f"an expression ends with its line: move `{before.text}` to the start of the next one"
+    if before.kind == "," and token.kind in (")", "]", "}"):
+        return "a list does not end with a comma"
+    if before.kind == NEWLINE and wants_value and "let" in kinds and CONTEXTUAL <= set(kinds):
+        return "a `let` is followed by an expression on the next line"
+    if token.kind == NAME and token.text == "in" and NEWLINE in kinds:
+        return "there is no `in`: what a `let` is for starts on the next line"
+    return None

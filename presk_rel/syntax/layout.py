@@ -1,0 +1,304 @@
+"""The layout filter between lexer and grammar (spec: "Lexical structure", Layout).
+
+It decides which line breaks are tokens, which `:` is followed by a type, pairs the brackets, and notes where a
+declaration, member or configuration item begins, so that the parser can go on there after an error.
+
+Line breaks, in order of decision:
+
+1. gone before a token that goes on with the line (`CONTINUES`), after `=`, and at either end of a `{ … }` body;
+2. inside brackets gone, except that each `let` there keeps one: the first that follows a complete value at the same
+   bracket level ends its binding. So `f(λ x. let y = g(x)⏎ y)` works as it does outside brackets;
+3. kept otherwise.
+
+A bracket is never closed by guessing: one that is still open where a line starts a declaration is reported there (E0004),
+its opening token becomes ERROR, and the declarations after it are read as if it had been closed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Pos, Span
+from presk_rel.syntax.token import (
+    CONTINUES, DECIMAL, END, ERROR, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, SCALARS, STRING, TYPED, Token,
+)  # fmt: skip
+
+MAX_NESTING: Final = 200
+"""Levels of brackets, prefix operators, powers, lambdas and postfix chains that a program may nest (E0005)."""
+
+Level = Literal["decl", "member", "config_item", "close"]
+
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+_ENDS_VALUE: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, ")", "]", "}", ERROR}
+_DECL_STARTS: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys("const dim type effect model module optimizer training inference fn use param".split(), NAME_KINDS),
+    "import": frozenset({STRING}),
+    "static": frozenset({"assert"}),
+}
+"""A line that starts with the key, followed by one of the kinds, starts a declaration or member whatever is open."""
+
+_MEMBERS: Final = frozenset({"fn", "use", "param"})
+_HEADS: Final = frozenset({"optimizer", "training", "inference"})
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open bracket. `kind` is `(`, `[`, `{`, or `module`/`config` for the brace of a body."""
+
+    kind: str
+    index: int
+    lets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`restarts` are (index into `tokens`, what begins there), in order."""
+
+    tokens: list[Token]
+    restarts: list[tuple[int, Level]]
+    diagnostics: list[Diagnostic]
+
+
+@dataclass(slots=True)
+class _Filter:
+    raw: list[Token]
+    file: str
+    out: list[Token] = field(default_factory=list[Token])
+    stack: list[_Open] = field(default_factory=list[_Open])
+    restarts: list[tuple[int, Level]] = field(default_factory=list[tuple[int, Level]])
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    closes: dict[int, int] = field(default_factory=dict[int, int])
+    commas: set[int] = field(default_factory=set[int])
+    colons: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
+    line_starts: bool = True
+    reported: bool = False
+    type_params: int = -1
+
+    def run(self) -> None:
+        for i, token in enumerate(self.raw):
+            kind = token.kind
+            if kind == NEWLINE:
+                self.newline(token, self.raw[i + 1].kind)
+                self.line_starts = True
+                continue
+            if self.line_starts:
+                self.line_starts = False
+                self.start_of_line(i)
+            if kind in _CLOSING:
+                self.open(i, token)
+            elif kind in (")", "]", "}"):
+                self.close(token)
+            elif kind == END:
+                self.finish(token)
+            else:
+                self.plain(kind)
+                self.out.append(token)
+        self.mark_types()
+
+    def plain(self, kind: str) -> None:
+        if kind == "let" and self.stack:
+            self.stack[-1].lets += 1
+        elif kind == "," and self.stack:
+            self.commas.add(self.stack[-1].index)
+        elif kind == ":" and self.stack:
+            self.colons.append((len(self.out), self.stack[-1].kind, self.stack[-1].index))
+
+    # -------------------------------------------------------------------------------------------- line breaks
+
+    def newline(self, token: Token, following: str) -> None:
+        if not self.out or following in CONTINUES or self.out[-1].kind in ("=", NEWLINE):
+            return
+        if self.stack:
+            top = self.stack[-1]
+            if top.kind in ("module", "config"):
+                if self.out[-1].kind == "{" and top.index == len(self.out) - 1:
+                    return
+            elif top.lets and self.out[-1].kind in _ENDS_VALUE:
+                top.lets -= 1
+            else:
+                return
+        self.end_line(token.end)
+
+    def end_line(self, end: Pos) -> None:
+        """The token stands directly after what it ends, where a caret can show it."""
+        start = self.out[-1].end
+        self.out.append(Token(NEWLINE, "\n", start, start if end.line == start.line else end))
+
+    def start_of_line(self, i: int) -> None:
+        level = self.level(i)
+        if level in ("decl", "member"):
+            keep = 1 if level == "member" else 0
+            if len(self.stack) > keep:
+                self.unclosed(keep, self.raw[i])
+        if level is not None:
+            self.restarts.append((len(self.out), level))
+
+    def level(self, i: int) -> Level | None:
+        body = self.stack[0].kind if self.stack else None
+        if self.raw[i + 1 : i + 2] and self.raw[i + 1].kind in _DECL_STARTS.get(self.raw[i].kind, ()):
+            if body == "module" and self.raw[i].kind in _MEMBERS:
+                return "member"
+            if self.raw[i].kind == "fn" or self.raw[i].kind not in _MEMBERS:
+                if self.raw[i].kind == "model" and self.stack and not self.is_model(i):
+                    return None
+                return "decl"
+        if body == "config" and len(self.stack) == 1:
+            return "config_item" if self.raw[i].kind != "}" else None
+        return None
+
+    def is_model(self, i: int) -> bool:
+        """`model X =` could stand in brackets only by a slip; two names in a row never do."""
+        return [t.kind for t in self.raw[i + 2 : i + 3]] == ["="]
+
+    # ----------------------------------------------------------------------------------------------- brackets
+
+    def open(self, i: int, token: Token) -> None:
+        kind = self.body_kind(i) if token.kind == "{" and not self.stack else token.kind
+        self.stack.append(_Open(kind, len(self.out)))
+        self.out.append(token)
+        brackets = len(self.stack) - (self.stack[0].kind in ("module", "config"))
+        if brackets > MAX_NESTING and not self.reported:
+            self.report("E0005", f"nesting deeper than {MAX_NESTING} levels", len(self.out) - 1, help=TOO_DEEP)
+
+    def body_kind(self, i: int) -> str:
+        """The body of a module opens after its type parameters, or after its name where no name follows the brace."""
+        out = self.out
+        if len(out) >= 2 and out[-1].kind in NAME_KINDS:
+            if out[-2].kind in _HEADS:
+                return "config"
+            if out[-2].kind == "module":
+                following = next((t.kind for t in self.raw[i + 1 : i + 3] if t.kind != NEWLINE), END)
+                if following not in NAME_KINDS:
+                    return "module"
+                self.type_params = len(out)
+        if out and out[-1].kind == "}" and self.type_params >= 0:
+            return "module"
+        return "{"
+
+    def close(self, token: Token) -> None:
+        depth = self.matching(token.kind)
+        if depth < 0:
+            if not self.reported:
+                span = Span(self.file, token.start, token.end)
+                self.diagnostics.error("E0004", f"`{token.kind}` closes nothing", span)
+                self.reported = bool(self.stack)
+            self.out.append(token._replace(kind=ERROR))
+            return
+        if depth < len(self.stack) - 1:
+            self.unclosed(depth + 1, token)
+        opened = self.stack.pop()
+        self.closes[opened.index] = len(self.out)
+        if opened.kind in ("module", "config"):
+            self.close_body(token)
+        if opened.index != self.type_params:
+            self.type_params = -1
+        self.out.append(token)
+
+    def close_body(self, token: Token) -> None:
+        if self.out[-1].kind != NEWLINE and self.stack_index_of_body() != len(self.out) - 1:
+            self.end_line(token.start)
+        self.restarts.append((len(self.out), "close"))
+
+    def stack_index_of_body(self) -> int:
+        """Where the body just popped was opened: the only key of `closes` that points at the next token."""
+        return next(reversed(self.closes))
+
+    def matching(self, closer: str) -> int:
+        for depth in range(len(self.stack) - 1, -1, -1):
+            kind = self.stack[depth].kind
+            if _CLOSING.get(kind, "}") == closer:
+                return depth
+            if kind in ("module", "config"):
+                break
+        return -1
+
+    def unclosed(self, keep: int, at: Token) -> None:
+        """Everything above `keep` is still open at `at`: the innermost is reported, all become ERROR."""
+        where = Span(self.file, at.start, at.end)
+        index = self.stack[-1].index
+        opener = self.out[index].kind
+        if not self.reported:
+            labels = () if at.kind == END else (Label(where, f"still open at this `{at.text or at.kind}`"),)
+            self.report("E0004", f"this `{opener}` is never closed", index, labels=labels)
+        while len(self.stack) > keep:
+            opened = self.stack.pop()
+            if opened.kind in ("module", "config"):
+                self.synthesize_close(at)
+            else:
+                self.out[opened.index] = self.out[opened.index]._replace(kind=ERROR)
+        self.reported = False
+        if self.out and self.out[-1].kind != NEWLINE:
+            self.end_line(at.start)
+
+    def synthesize_close(self, at: Token) -> None:
+        """The body's members are good: only its brace is missing."""
+        if self.out[-1].kind not in (NEWLINE, "{"):
+            self.end_line(at.start)
+        self.out.append(Token("}", "}", at.start, at.start))
+
+    def report(self, code: str, message: str, index: int, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
+        token = self.out[index]
+        self.diagnostics.error(code, message, Span(self.file, token.start, token.end), labels=labels, help=help)
+        if self.stack and index != self.stack[0].index or self.stack[0].kind not in ("module", "config"):
+            self.out[index] = token._replace(kind=ERROR)
+        self.reported = True
+
+    def finish(self, token: Token) -> None:
+        if self.stack:
+            self.unclosed(0, token)
+        if self.out and self.out[-1].kind != NEWLINE:
+            self.end_line(token.end)
+        self.out.append(token)
+
+    # ------------------------------------------------------------------------------- which colon is before a type
+
+    def mark_types(self) -> None:
+        for index, kind, opened in self.colons:
+            if kind == "config" and self.out[index - 2].kind in (NEWLINE, "{") and self.is_typed_item(index):
+                self.mark(index)
+            elif kind == "(" and not (self.labels(index, opened) and not self.is_type(index + 1)):
+                self.mark(index)
+
+    def mark(self, index: int) -> None:
+        self.out[index] = self.out[index]._replace(kind=TYPED)
+
+    def is_typed_item(self, index: int) -> bool:
+        """`name : type = value`: a `=` on the item's line, outside brackets."""
+        index += 1
+        while self.out[index].kind not in (NEWLINE, END, "="):
+            index = self.closes.get(index, index) + 1
+        return self.out[index].kind == "="
+
+    def labels(self, index: int, opened: int) -> bool:
+        """Whether what stands before the `:` is one name, so that it could be an axis."""
+        before = self.out[index - 2]
+        return self.out[index - 1].kind in NAME_KINDS and (index - 2 == opened or before.kind == ",")
+
+    def is_type(self, index: int) -> bool:
+        """Whether a type starts at `index` that is no dimension expression."""
+        while self.out[index].kind == "(" and not self.is_tuple(index):
+            index += 1
+            if self.out[index].kind not in ("(", "ℝ", "idx", "param", "params"):
+                return False
+        token = self.out[index]
+        if token.kind in ("ℝ", "idx", "param", "params"):
+            return True
+        if token.text in SCALARS and token.kind in (NAME, "bool"):
+            ends = (")", ",", "[") if token.kind == "bool" else (")", ",")
+            return self.out[index + 1].kind in ends
+        return token.kind == "(" and self.out[self.closes[index] + 1].kind in (")", ",")
+
+    def is_tuple(self, index: int) -> bool:
+        """Whether the parenthesis opened at `index` is closed, and holds a comma or nothing."""
+        return index in self.closes and (index in self.commas or self.closes[index] == index + 1)
+
+
+TOO_DEEP: Final = "give parts of it names with `let`"
+
+
+def layout(raw: list[Token], file: str) -> Layout:
+    """The tokens the grammar reads, ending in END. Linear in the number of tokens."""
+    filter = _Filter(raw, file)
+    filter.run()
+    return Layout(filter.out, filter.restarts, filter.diagnostics.items)

@@ -1,0 +1,183 @@
+"""Text → tokens, with a `_NEWLINE` for each run of line breaks (spec: "Lexical structure"). Not for layout: layout.py.
+
+A line break is U+000A. U+000D is white space, so that a file with CRLF keeps its offsets.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
+from presk_rel.syntax.token import DECIMAL, END, ERROR, NAME, NAT, NEWLINE, QUANTITY, STRING, SYNONYMS, WORD_KINDS, Token
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r]+|--[^\n]*)
+      | (?P<newline>\n)
+      | (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
+      | (?P<symbol>\|>|\.\.\.|\.\.|->|==|<=|>=|<<|><|\\lambda(?![0-9A-Za-z_\x80-\U0010FFFF])|[][(){},:=.<>+\-*/%^|·\u0387@⊗∘\\])
+      | (?P<word>[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*)
+      | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
+      | (?P<other>.)
+    """,
+    re.VERBOSE,
+)
+_UNIT = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)?")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
+_MIDDLE_DOTS = "\u00b7\u0387"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_LOOK_ALIKES = {
+    ";": "a declaration ends at the end of its line; no `;` is needed",
+    "#": "a comment starts with `--`",
+    "'": 'strings are written with `"`',
+    "“": 'strings are written with `"`',
+    "”": 'strings are written with `"`',
+    "×": "write `*`",
+    "⋅": "write `·` (U+00B7) or `@`",
+    "∙": "write `·` (U+00B7) or `@`",
+    "−": "write `-`",
+    "–": "write `-`",
+    "÷": "write `/`",
+    "≤": "write `<=`",
+    "≥": "write `>=`",
+    "→": "write `->`",
+    "…": "write `...`",
+    "!": "there is no negation; the comparisons are `==`, `<=`, `>=`, `<` and `>`",
+}
+
+
+@lru_cache(maxsize=4096)
+def _identifier(run: str) -> str:
+    """The longest identifier that `run` starts with, as written; "" if there is none. `·` is never part of one."""
+    for i, character in enumerate(run):
+        if character in _MIDDLE_DOTS or not (run[0] + character if i else character).isidentifier():
+            return run[:i]
+    return run
+
+
+@lru_cache(maxsize=4096)
+def _nfc(name: str) -> str:
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+class _Lexer:
+    """One scan of one text. Every lexical error leaves an ERROR token, which stops the declaration it stands in."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.tokens: list[Token] = []
+        self.diagnostics = Diagnostics()
+        self.line = 1
+        self.line_start = 0
+
+    def run(self) -> None:
+        text, tokens, match = self.text, self.tokens, _TOKEN.match
+        at, size = 0, len(text)
+        while at < size:
+            found = match(text, at)
+            assert found is not None
+            kind, end = found.lastgroup, found.end()
+            if kind == "space":
+                at = end
+            elif kind == "newline":
+                if tokens and tokens[-1].kind != NEWLINE:
+                    self.add(NEWLINE, "\n", at, end)
+                self.line += 1
+                self.line_start = at = end
+            elif kind == "symbol":
+                symbol = found.group()
+                symbol = SYNONYMS.get(symbol, symbol)
+                self.add(symbol, symbol, at, end)
+                at = end
+            elif kind == "word":
+                at = self.word(at, found.group())
+            elif kind == "number":
+                at = self.number(at, end)
+            elif kind == "string":
+                at = self.string(at, end)
+            else:
+                at = self.other(at)
+        self.add(END, "", size, size)
+
+    def pos(self, offset: int) -> Pos:
+        return Pos(self.line, offset - self.line_start + 1, offset)
+
+    def add(self, kind: str, text: str, start: int, end: int) -> None:
+        line, base = self.line, self.line_start - 1
+        self.tokens.append(Token(kind, text, Pos(line, start - base, start), Pos(line, end - base, end)))
+
+    def error(self, code: str, message: str, start: int, end: int, help: str | None = None) -> int:
+        self.diagnostics.error(code, message, Span(self.file, self.pos(start), self.pos(end)), help=help)
+        self.add(ERROR, "", start, end)
+        return end
+
+    def word(self, at: int, run: str) -> int:
+        name = run if run.isascii() else _identifier(run)
+        if not name:
+            return self.other(at)
+        text = _nfc(name)
+        kind = WORD_KINDS.get(text, NAME)
+        self.add(kind, "ℝ" if kind == "ℝ" else text, at, at + len(name))
+        return at + len(name)
+
+    def number(self, start: int, end: int) -> int:
+        text = self.text
+        unit = _UNIT.match(text, end)
+        stop = unit.end() if unit else end
+        if stop < len(text) and (text[stop] == "_" or ("a" + text[stop]).isidentifier()) and text[stop] not in _MIDDLE_DOTS:
+            while stop < len(text) and ("a" + text[stop]).isidentifier():
+                stop += 1
+            help = "a unit is letters, or letters `/` letters: `5ms`, `204GB/s`; a product is written with `*`"
+            return self.error("E0007", f"malformed number `{text[start:stop][:40]}`", start, stop, help)
+        if unit:
+            # number and unit travel in one text, separated by a space: neither can contain one
+            self.add(QUANTITY, f"{text[start:end]} {_nfc(unit.group())}", start, stop)
+            return stop
+        number = text[start:end]
+        self.add(NAT if number.isdigit() else DECIMAL, number, start, end)
+        return end
+
+    def string(self, start: int, end: int) -> int:
+        value = self.text[start + 1 : end - 1]
+        lone = _LONE_SURROGATE.search(value)
+        if lone:
+            at = start + 1 + lone.start()
+            message = f"unexpected character `{visible(lone.group())}` in a string: half of a surrogate pair"
+            self.error("E0001", message, at, at + 1)
+            return end
+        if "\\" not in value:
+            self.add(STRING, value, start, end)
+            return end
+        bad = [m for m in _ESCAPE.finditer(value) if m.group(1) not in _ESCAPES]
+        for m in bad:
+            span = Span(self.file, self.pos(start + 1 + m.start()), self.pos(start + 1 + m.end()))
+            message = f"unknown escape `{visible(m.group())}` in a string"
+            self.diagnostics.error("E0006", message, span, help='the escapes are `\\"`, `\\\\`, `\\n` and `\\t`')
+        text = _ESCAPE.sub(lambda m: _ESCAPES.get(m.group(1), ""), value)
+        self.add(ERROR if bad else STRING, text, start, end)
+        return end
+
+    def other(self, at: int) -> int:
+        character = self.text[at]
+        if character == '"':
+            stop = self.text.find("\n", at)
+            self.error("E0003", "this string is never closed", at, at + 1, 'a string ends with `"` on the line it starts')
+            return len(self.text) if stop < 0 else stop
+        message = f"unexpected character `{visible(character)}`"
+        return self.error("E0001", message, at, at + 1, _LOOK_ALIKES.get(character))
+
+
+def visible(text: str) -> str:
+    """Control, format, unassigned and surrogate characters, and lone combining marks, by their code point."""
+    return "".join(f"U+{ord(c):04X}" if unicodedata.category(c)[0] in "CZM" and c != " " else c for c in text)
+
+
+def lex(text: str, file: str) -> tuple[list[Token], list[Diagnostic]]:
+    """The tokens of `text`, the last one END, and the lexical errors."""
+    lexer = _Lexer(text, file)
+    lexer.run()
+    return lexer.tokens, lexer.diagnostics.items
