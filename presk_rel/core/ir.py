@@ -3,7 +3,7 @@
 A function body is a list of bindings `name : type = operation`, then the name that is returned. Every operand is a name
 bound earlier in the same function. Functions are generic in their dims and, through a `...` prefix, in their leading
 axes. Names are the user's where there is one, else `%n` with n the number of parameters and bindings before it; a name
-bound twice in a source body is `x%n` from the second time on. `note` is the provenance comment (`-- adjoint of %3 (dot)`).
+bound twice in a source body is `x%n` from the second time on. `note` is the provenance comment (`-- adjoint of %3`).
 """
 
 from __future__ import annotations

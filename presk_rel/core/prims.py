@@ -1,14 +1,14 @@
 """The primitives of PSK-Core: one row each, one place. Adding a primitive = a row here (name, operands, attributes,
-regularity per operand, typing rule in `core.typing_rules`), a derivative row in `ad`, and a row in each executor; tests fail for a
-primitive that misses one.
+regularity per operand), a typing rule in `core.typing_rules`, a derivative row in `ad`, and a row in each executor;
+tests fail for a primitive that misses one.
 
 Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
 
     const c            the exact rational c, as ℝ[] or as a hyperparameter (by the binding's type)
     dim d              the natural number a dimension expression denotes (nat or int)
     real n             injects a hyperparameter, or an index tensor entry by entry, into ℝ
-    add sub mul div    x ∘ y with broadcasting (`elab.broadcast`); on two hyperparameters of one type; `add`, `sub` of two
-                       parameter trees or tuples leaf by leaf; `mul`, `div` of a tree by a scalar on every leaf
+    add sub mul div    x ∘ y with broadcasting (`elab.broadcast`); on two hyperparameters of one type; `add`, `sub` of
+                       two parameter trees or tuples leaf by leaf; `mul`, `div` of a tree by a scalar on every leaf
     neg  pow n         -x;  x to the natural power n (x^0 = 1)
     gelu relu exp tanh sqrt abs log sigmoid sin cos            entry by entry; gelu is x·Φ(x)
     gelu' heaviside sign   adjoint primitives: Φ(x) + x·φ(x);  1 where x > 0, else 0;  -1, 0, 1
@@ -18,9 +18,11 @@ Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
     dot_vjp_r x, ct    the cotangent of w: contracts the first rank(x)-1 axes of both
     mean, sum          of all entries (ℝ[]), or `mean axis a` over one axis, which goes
     mean_vjp ct, x     ct / (number of entries averaged) broadcast to x's shape (`mean_vjp axis a ct, x`)
-    broadcast_like x, t     x repeated to t's shape, lined up by `elab.broadcast.align`; with `axis a`: x is t without axis a
+    broadcast_like x, t     x repeated to t's shape, lined up by `elab.broadcast.align`; with `axis a`: x is t without
+                       axis a
     sum_to x, t        x summed down to t's shape along the same alignment
-    zeros_like t, ones_like t   of the type of t (trees and tuples leaf by leaf; keys, indices, hyperparameters are left as unit)
+    zeros_like t, ones_like t   of the type of t (trees and tuples leaf by leaf; keys, indices, hyperparameters are left
+                       as the unit tuple: `core.shapes.tangent`)
     zeros, ones        of the binding's type
     field n θ          θ.n   (written `θ.n`)
     set_field n θ, v   θ with field n replaced
@@ -30,6 +32,8 @@ Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
     set_elem i p, v    the tuple with component i replaced
     split_key n k      a tuple of n independent keys
     normal s k, xavier_uniform k     initializers: draws of the binding's type from a key (spec: "Initializers")
+    stack_params v…    parameter trees of one type stacked: every leaf with a new first axis (of the binding's type, so
+                       that no tree at all stacks to leaves of length 0)
 """
 
 from __future__ import annotations
@@ -38,8 +42,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 AttrKind = Literal["axis?", "axis", "name", "int", "rational", "dim"]
-"""`axis?`: zero or one axis name, written `axis a`. `name`: a field name. `int`: a natural or index. `rational`: an exact
-number. `dim`: a dimension expression."""
+"""`axis?`: zero or one axis name, written `axis a`. `name`: a field name. `int`: a natural or index. `rational`: an
+exact number. `dim`: a dimension expression."""
 
 Class = Literal["Cinf", "C0plus", "Disc"]
 
@@ -103,6 +107,7 @@ _ROWS = (
     PrimRow("split_key", 1, ("int",), regularity=("Disc",), effect="Rand"),
     PrimRow("normal", 1, ("rational",), regularity=("Disc",), effect="Rand"),
     PrimRow("xavier_uniform", 1, regularity=("Disc",), effect="Rand"),
+    PrimRow("stack_params", None),
 )
 
 PRIMS: dict[str, PrimRow] = {row.name: row for row in _ROWS}
