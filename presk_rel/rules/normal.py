@@ -42,7 +42,7 @@ NormalLiteral = Atom | Negation | Comparison | Grouping
 
 @dataclass(frozen=True, slots=True)
 class NormalRule:
-    """`sources[i]` is the index in `rule.body` of what `body[i]` came from; `rule` is as written, renamed apart."""
+    """`sources[i]` is the index in `rule.body` of what `body[i]` came from; `rule` is as written."""
 
     rule: Rule
     body: tuple[NormalLiteral, ...]
@@ -64,7 +64,7 @@ def normalize(rule: Rule, *, name_wildcards: bool = False) -> NormalRule:
         made = maker.literal(literal, name_wildcards)
         body += made
         sources += [index] * len(made)
-    return NormalRule(apart, tuple(body), tuple(sources))
+    return NormalRule(rule, tuple(body), tuple(sources))
 
 
 def normal_terms(literal: NormalLiteral) -> tuple[Term, ...]:

@@ -27,17 +27,12 @@ from presk_rel.rules.ast import (
     Variable,
     Wildcard,
 )
+from presk_rel.rules.walk import deep_literals, deep_terms, rename_apart, rule_terms
 
 
 def check_types(relations: Mapping[str, RelationDecl], rule: Rule, found: Diagnostics) -> None:
     """E9108 where a number stands for a symbol or a symbol for a number. Arities have been checked."""
-    checker = _Checker(relations, found)
-    before = -1
-    while before != len(checker.types):
-        before = len(checker.types)
-        checker.atom(rule.head)
-        for literal in rule.body:
-            checker.literal(literal)
+    _Checker(relations, found).run(rule)
 
 
 @dataclass(slots=True)
@@ -48,6 +43,15 @@ class _Checker:
     found: Diagnostics
     parents: dict[str, str] = field(default_factory=dict[str, str])
     types: dict[str, BaseType] = field(default_factory=dict[str, BaseType])
+
+    def run(self, rule: Rule) -> None:
+        """Goes over the rule until no more types become known."""
+        before = -1
+        while before != len(self.types):
+            before = len(self.types)
+            self.atom(rule.head)
+            for literal in rule.body:
+                self.literal(literal)
 
     def root(self, name: str) -> str:
         while name in self.parents:
@@ -131,3 +135,14 @@ class _Checker:
                 return next((t for t in (self.known(a, span) for a in call.arguments) if t is not None), None)
             case _:
                 assert_never(call.function)
+
+
+def orders_symbols(relations: Mapping[str, RelationDecl], rule: Rule) -> bool:
+    """Whether a valid rule compares symbols by `<` and its like, or takes `min` or `max` of symbols."""
+    apart = rename_apart(rule)
+    checker = _Checker(relations, Diagnostics())
+    checker.run(apart)
+    comparisons = [c for c in deep_literals(apart.body) if isinstance(c, Comparison) and c.operator not in ("=", "!=")]
+    calls = [t for t in deep_terms(rule_terms(apart)) if isinstance(t, Call) and t.function in ("min", "max")]
+    ordered = [*(c.left for c in comparisons), *calls]
+    return any(checker.known(term, apart.span) == "symbol" for term in ordered)

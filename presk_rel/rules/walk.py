@@ -89,6 +89,16 @@ def deep_terms(terms: Iterable[Term]) -> Iterator[Term]:
                 todo.extend(aggregate_terms(current))
 
 
+def deep_literals(body: Iterable[Literal]) -> Iterator[Literal]:
+    """Every literal of a body, those in aggregates included."""
+    todo = list(body)
+    while todo:
+        literal = todo.pop()
+        yield literal
+        for aggregate in aggregates(literal_terms(literal)):
+            todo.extend(aggregate.body)
+
+
 def deep_variables(aggregate: Aggregate) -> set[str]:
     """All variables of an aggregate and of those inside it."""
     return {t.name for t in deep_terms([aggregate]) if isinstance(t, Variable)}

@@ -82,15 +82,18 @@ class Generator:
         body.function.emit(f"if t not in {self.tables.relation(rule.head.relation)}: new[t] = None")
         return self.export(body)
 
-    def backward(self, rule: NormalRule, parameters: Sequence[str], results: Sequence[str]) -> int:
-        """Adds `f(delta, out)`, where `delta` is the tuple of the `parameters`' values, which appends the tuple of the
-        `results`' values for each solution of the body to the list `out`. Returns the function's number."""
-        body = _Body(self, list(rule.body), "out")
+    def backward(
+        self, literals: Sequence[NormalLiteral], parameters: Sequence[str], results: Sequence[str]
+    ) -> int:
+        """Adds `f(delta, out)`, where `delta` is the tuple of the `parameters`' values: it appends to the list `out`,
+        for each solution, (the rows of the positive atoms in order, the values of `results`). Returns its number."""
+        body = _Body(self, list(literals), "out")
         body.open(f"def f{self.exports}(delta, out):")
         if parameters:
             body.function.emit(body.row([body.bind(p) for p in parameters]) + " = delta")
         body.write(None)
-        body.function.emit(f"out.append({body.row([body.names[r] for r in results])})")
+        rows = [body.row([body.value(a) for a in atom.arguments]) for atom in literals if isinstance(atom, Atom)]
+        body.function.emit(f"out.append(({body.row(rows)}, {body.row([body.names[r] for r in results])}))")
         return self.export(body)
 
     def export(self, body: _Body) -> int:

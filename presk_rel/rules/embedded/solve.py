@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -24,7 +24,8 @@ from presk_rel.rules.strata import Stratum, strata
 Rows = dict[Row, int]
 """The rows of a relation with their ranks, in order of derivation."""
 
-Step = Callable[[Iterable[Row], dict[Row, None]], None]
+Step = Callable[..., None]
+"""A generated function: `(delta, new)` or, of a backward rule, `(row, out)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,15 @@ class Solution:
 
 def solve_embedded(program: Program, facts: Mapping[str, Iterable[Row]]) -> Solution:
     """The least model of `program` over `facts` (checked by `engine`). Raises `PreskError` E9130 on division by 0."""
-    store = Store(program, facts)
+    rows: dict[str, Rows] = {name: dict.fromkeys(facts.get(name, ()), 0) for name in program.relations}
+    for fact in program.facts:
+        rows[fact.relation][fact.row] = 0
+    store = Store(rows)
     with _without_collector():
         for stratum in strata(program):
             if stratum.rules:
-                _solve_stratum(store, stratum)
-    return Solution(store.rows)
+                _solve_stratum(store, rows, stratum)
+    return Solution(rows)
 
 
 @contextmanager
@@ -57,26 +61,23 @@ def _without_collector() -> Iterator[None]:
 
 
 class Store:
-    """The rows of all relations, and the indexes that rules asked for: key of some columns → rows."""
+    """Tables of rows with the indexes that rules asked for: key of some columns → rows."""
 
-    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]]) -> None:
-        self.rows: dict[str, Rows] = {name: dict.fromkeys(facts.get(name, ()), 0) for name in program.relations}
-        for fact in program.facts:
-            self.rows[fact.relation][fact.row] = 0
-        self._indexes: dict[str, dict[Columns, dict[object, list[Row]]]] = {name: {} for name in program.relations}
+    def __init__(self, tables: Mapping[str, Collection[Row]]) -> None:
+        self.tables = tables
+        self._indexes: dict[str, dict[Columns, dict[object, list[Row]]]] = {name: {} for name in tables}
         self.unfinished: set[str] = set()
-        self.statistics = Statistics(self.rows.__getitem__, lambda name: name not in self.unfinished)
+        self.statistics = Statistics(tables.__getitem__, lambda name: name not in self.unfinished)
 
     def index(self, relation: str, columns: Columns) -> dict[object, list[Row]]:
         indexes = self._indexes[relation]
         if columns not in indexes:
             indexes[columns] = defaultdict(list)
-            _extend_index(indexes[columns], columns, self.rows[relation])
+            _extend_index(indexes[columns], columns, self.tables[relation])
         return indexes[columns]
 
-    def add(self, relation: str, fresh: Iterable[Row], rank: int) -> None:
-        """Adds rows that are not yet there."""
-        self.rows[relation].update(dict.fromkeys(fresh, rank))
+    def extend_indexes(self, relation: str, fresh: Iterable[Row]) -> None:
+        """Tells the indexes of rows that have been added to a table."""
         for columns, index in self._indexes[relation].items():
             _extend_index(index, columns, fresh)
 
@@ -88,7 +89,7 @@ class Store:
         build = cast(Callable[..., tuple[Step, ...]], namespace["build"])
         return build(
             [value for _, value in tables.constants],
-            [self.rows[name] for name in tables.relations],
+            [self.tables[name] for name in tables.relations],
             [self.index(relation, columns) for relation, columns in tables.indexes],
             (divide, remainder, byte_length),
         )
@@ -108,7 +109,7 @@ class _Steps:
     rounds: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
 
 
-def _solve_stratum(store: Store, stratum: Stratum) -> None:
+def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> None:
     store.unfinished = set(stratum.relations)
     generator = Generator(store.statistics)
     steps = _Steps()
@@ -118,8 +119,8 @@ def _solve_stratum(store: Store, stratum: Stratum) -> None:
     delta: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
     for head, number in steps.once:
         functions[number]((), delta[head])
-    facts = {name: dict.fromkeys(store.rows[name]) for name in stratum.relations} if steps.rounds else {}
-    _add_round(store, delta, 1)
+    facts = {name: dict.fromkeys(rows[name]) for name in stratum.relations} if steps.rounds else {}
+    _add_round(store, rows, delta, 1)
     delta = {name: facts.get(name, {}) | delta[name] for name in stratum.relations}
     rank = 1
     while steps.rounds and any(delta.values()):
@@ -128,15 +129,16 @@ def _solve_stratum(store: Store, stratum: Stratum) -> None:
         for source, head, number in steps.rounds:
             if delta[source]:
                 functions[number](delta[source], fresh[head])
-        _add_round(store, fresh, rank)
+        _add_round(store, rows, fresh, rank)
         delta = fresh
     store.unfinished = set()
 
 
-def _add_round(store: Store, fresh: Mapping[str, dict[Row, None]], rank: int) -> None:
-    for name, rows in fresh.items():
-        if rows:
-            store.add(name, rows, rank)
+def _add_round(store: Store, rows: Mapping[str, Rows], fresh: Mapping[str, dict[Row, None]], rank: int) -> None:
+    for name, added in fresh.items():
+        if added:
+            rows[name].update(dict.fromkeys(added, rank))
+            store.extend_indexes(name, added)
 
 
 def _add_steps(generator: Generator, steps: _Steps, rule: Rule, members: set[str]) -> None:
