@@ -1,0 +1,27 @@
+"""Operations on other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from presk_rel.core.ir import Apply, Call, Closure, Fold, Grad, Op, Prim, Var
+
+
+def rename(op: Op, names: Mapping[Var, Var]) -> Op:
+    """The same operation on other names; a name that is not in `names` stays."""
+
+    def r(vs: tuple[Var, ...]) -> tuple[Var, ...]:
+        return tuple(names.get(v, v) for v in vs)
+
+    match op:
+        case Prim(_, _, args) | Call(_, _, args):
+            return replace(op, args=r(args))
+        case Closure(_, _, captured):
+            return replace(op, captured=r(captured))
+        case Grad(fn):
+            return Grad(names.get(fn, fn))
+        case Apply(fn, args):
+            return Apply(names.get(fn, fn), r(args))
+        case Fold():
+            return replace(op, stacked=r(op.stacked), acc=names.get(op.acc, op.acc), extras=r(op.extras))
