@@ -410,7 +410,8 @@ def _stacks_none(ty: Params) -> bool:
 
 
 _ELEMENTWISE = (
-    "gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos", "gelu'", "heaviside", "sign",
+    "gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos", "gelu'", "normal_pdf", "heaviside",
+    "sign",
 )  # fmt: skip
 
 RULES: dict[str, Rule] = {
