@@ -1,0 +1,143 @@
+"""What a kernel of exact arithmetic offers: numbers in numpy object arrays, and the few operations the primitives need.
+
+Kernels: `balls` (proven), `mp` (mpmath: independent, measured), `rationals` (exact where a value is rational, else
+unknown), and `sizes` (no numbers at all: an estimate). A primitive is one row of `exec.exact.rows`; the entry-by-entry
+functions of a kernel are its table `UNARY`, one row per name of `ELEMENTWISE`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, NoReturn, Protocol
+
+import numpy as np
+
+from presk_rel.core.ir import Binding
+from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.exec.shapes import fail
+from presk_rel.exec.values import Array, HostReals
+
+ELEMENTWISE = (
+    "neg", "gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos",
+    "gelu'", "normal_pdf", "heaviside", "sign",
+)  # fmt: skip
+BINARY = ("add", "sub", "mul", "div")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an operation happens. `step` numbers the operations executed in a run: as no value steers control, it names
+    the same operation in every kernel and at every precision."""
+
+    function: str
+    binding: Binding
+    step: int
+
+    @property
+    def span(self) -> Span | None:
+        return None if self.binding.span == NOWHERE else self.binding.span
+
+    def __str__(self) -> str:
+        return f"`{self.binding.name}` in `{self.function}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something a kernel could not decide at its precision. `undecided`: the value given is a sound enclosure all the
+    same. `undefined`: the operation may have no value (a divisor that may be 0)."""
+
+    kind: Literal["undecided", "undefined"]
+    site: Site
+    message: str
+    entry: tuple[int, ...]
+    value: str
+
+
+@dataclass(slots=True)
+class Events:
+    """The events of one run, the first of each site."""
+
+    by_step: dict[int, Event] = field(default_factory=dict[int, Event])
+
+    def add(self, event: Event) -> None:
+        self.by_step.setdefault(event.site.step, event)
+
+    def first(self, kind: str | None = None) -> Event | None:
+        return next((e for _, e in sorted(self.by_step.items()) if kind in (None, e.kind)), None)
+
+
+def undefined(site: Site, message: str) -> NoReturn:
+    """E7004: the program has no value at these arguments."""
+    fail("E7004", f"{message}, in {site}", site.span)
+
+
+class Kernel(Protocol):
+    """Arrays are numpy object arrays (0-d for scalars) of one shape; they may repeat entries by strides of 0, and are
+    never written to."""
+
+    name: str
+    events: Events
+
+    def inject(self, data: HostReals) -> Array:
+        """Exact reals (float64, integers, Fractions), each correct to the kernel's precision; floats exactly."""
+        ...
+
+    def rational(self, q: Fraction) -> Array:
+        """A scalar."""
+        ...
+
+    def unary(self, op: str, x: Array, site: Site) -> Array:
+        """An operation of `ELEMENTWISE`."""
+        ...
+
+    def power(self, x: Array, n: int, site: Site) -> Array:
+        """x to the natural power n; x^0 = 1."""
+        ...
+
+    def binary(self, op: str, x: Array, y: Array, site: Site) -> Array:
+        """An operation of `BINARY` on arrays that numpy broadcasts."""
+        ...
+
+    def total(self, x: Array, over: tuple[int, ...]) -> Array:
+        """The sum over the given axes, which go."""
+        ...
+
+    def matmul(self, x: Array, y: Array) -> Array:
+        """(M, K) · (K, N)."""
+        ...
+
+
+# ------------------------------------------------------------------------------------- arrays that repeat entries
+
+
+def boxed(x: object) -> Array:
+    """`x` as an array: numpy turns a 0-d result on objects into the object itself."""
+    if isinstance(x, np.ndarray):
+        return x
+    box = np.empty((), dtype=object)
+    box[()] = x
+    return box
+
+
+def repeat(x: object, shape: tuple[int, ...]) -> Array:
+    """`x` repeated to `shape` without copying."""
+    return np.broadcast_to(boxed(x), shape)
+
+
+def distinct(x: Array) -> Array:
+    """The array with every axis that repeats one entry cut to length 1: compute there, then `repeat` back."""
+    if x.size == 0 or all(s != 0 or n == 1 for s, n in zip(x.strides, x.shape, strict=True)):
+        return x
+    cut = tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)
+    return x[cut]
+
+
+def is_constant(x: Array) -> bool:
+    """Whether the array repeats one entry everywhere."""
+    return x.size > 0 and distinct(x).size == 1
+
+
+def only(x: Array) -> object:
+    """The entry of an array that repeats one."""
+    return x[(0,) * x.ndim]

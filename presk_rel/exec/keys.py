@@ -1,0 +1,154 @@
+"""Random keys and draws, the same on every machine. This page is normative for every executor.
+
+A *key* is 32 bytes, used as a ChaCha20 key. `block(key, counter, nonce)` is RFC 8439's block function (64 bytes); its
+keystream is read as little-endian 64-bit words, eight to a block, from counter 0.
+
+    master(seed)     the first 32 bytes of block(seed as 32 little-endian bytes, 0, b"presk seed\\0\\0"); seed < 2^64
+    split(key, n)    child i is the first 32 bytes of block(key, i, b"presk split\\0"); it does not depend on n
+    words(key, n)    the first n words of the keystream of (key, b"presk draws\\0")
+
+Draws. `RN` is rounding to the nearest double, ties to even (IEEE 754); every operation below is written
+once, is rounded once, and happens in the order written. Entry i of a tensor is the entry of rank i in row-major order.
+
+    uniform          u_i = (w_i >> 11) · 2^-53, exact, in [0, 1)
+    standard normal  from the words w_2i, w_2i+1, as u and v (Box-Muller, the cosine only):
+                     l = RN(log(1 - u))      1 - u is exact, in (0, 1]
+                     r = RN(sqrt(-2·l))      -2·l is exact
+                     t = RN(RN(2π)·v)
+                     z_i = RN(r·RN(cos t))
+    normal(std = s)  RN(RN(s)·z_i)           s is a decimal, rounded once to a double
+    xavier_uniform   a = RN(sqrt(RN(6 / (fan_in + fan_out))));  the entry is RN(a·(2·u_i - 1)), where 2·u_i - 1 is exact
+    index below N    (w_i·N) >> 64
+
+`log`, `sqrt` and `cos` are correctly rounded (MPFR at 53 bits); a platform's libm is not, and differs in a draw in 600.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Key = bytes
+Words = NDArray[np.uint64]
+Doubles = NDArray[np.float64]
+
+SEED_LIMIT = 2**64
+MAX_WORDS = 2**35
+"""The block counter has 32 bits: a key gives 2^32 blocks of 8 words."""
+
+_SEED, _SPLIT, _DRAWS = b"presk seed\0\0", b"presk split\0", b"presk draws\0"
+_CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4")
+_QUARTERS = (
+    (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
+    (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
+)  # fmt: skip
+_CHUNK = 1 << 16
+
+
+def blocks(key: Key, counters: NDArray[np.uint32], nonce: bytes) -> NDArray[np.uint32]:
+    """RFC 8439's block function at each counter: shape (n, 16), words of the little-endian keystream."""
+    state = np.empty((16, len(counters)), dtype=np.uint32)
+    state[0:4] = _CONSTANTS[:, None]
+    state[4:12] = np.frombuffer(key, dtype="<u4")[:, None]
+    state[12] = counters
+    state[13:16] = np.frombuffer(nonce, dtype="<u4")[:, None]
+    x = list(state.copy())
+    for _ in range(10):
+        for a, b, c, d in _QUARTERS:
+            _quarter_round(x, a, b, c, d)
+    return np.ascontiguousarray((np.stack(x) + state).T)
+
+
+def _quarter_round(x: list[NDArray[np.uint32]], a: int, b: int, c: int, d: int) -> None:
+    x[a] = x[a] + x[b]
+    x[d] = _rotate(x[d] ^ x[a], 16)
+    x[c] = x[c] + x[d]
+    x[b] = _rotate(x[b] ^ x[c], 12)
+    x[a] = x[a] + x[b]
+    x[d] = _rotate(x[d] ^ x[a], 8)
+    x[c] = x[c] + x[d]
+    x[b] = _rotate(x[b] ^ x[c], 7)
+
+
+def _rotate(x: NDArray[np.uint32], n: int) -> NDArray[np.uint32]:
+    return (x << np.uint32(n)) | (x >> np.uint32(32 - n))
+
+
+def master(seed: int) -> Key:
+    """The key of a run."""
+    if not 0 <= seed < SEED_LIMIT:
+        raise ValueError(f"a seed is a natural below 2^64, not {seed}")
+    return _children(seed.to_bytes(32, "little"), 1, _SEED)[0]
+
+
+def split(key: Key, n: int) -> tuple[Key, ...]:
+    """`n` independent keys."""
+    return _children(key, n, _SPLIT)
+
+
+def _children(key: Key, n: int, nonce: bytes) -> tuple[Key, ...]:
+    heads = blocks(key, np.arange(n, dtype=np.uint32), nonce)[:, :8].astype("<u4")
+    return tuple(head.tobytes() for head in heads)
+
+
+def words(key: Key, n: int) -> Words:
+    """The first `n` words of the key's draws."""
+    if n > MAX_WORDS:
+        raise ValueError(f"a key gives at most 2^35 words, not {n}")
+    out = np.empty(-(-n // 8) * 8, dtype=np.uint64)
+    for start in range(0, len(out) // 8, _CHUNK):
+        counters = np.arange(start, min(start + _CHUNK, len(out) // 8), dtype=np.uint32)
+        chunk = blocks(key, counters, _DRAWS).astype("<u4").reshape(-1)
+        out[start * 8 : start * 8 + len(chunk) // 2] = chunk.view("<u8")
+    return out[:n]
+
+
+def uniform(key: Key, n: int) -> Doubles:
+    """`n` uniform draws."""
+    return _unit(words(key, n))
+
+
+def _unit(w: Words) -> Doubles:
+    return (w >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def standard_normal(key: Key, n: int) -> Doubles:
+    """`n` standard normal draws; 8 µs each."""
+    pairs = _unit(words(key, 2 * n))
+    return _box_muller(pairs[0::2], pairs[1::2])
+
+
+def _box_muller(u: Doubles, v: Doubles) -> Doubles:
+    import gmpy2
+
+    with gmpy2.context(gmpy2.ieee(64)):
+        two_pi = gmpy2.const_pi() * 2
+        return np.array(
+            [
+                float(gmpy2.sqrt(gmpy2.log(gmpy2.mpfr(1.0 - a)) * -2) * gmpy2.cos(two_pi * b))
+                for a, b in zip(u.tolist(), v.tolist(), strict=True)
+            ],
+            dtype=np.float64,
+        )
+
+
+def normal(key: Key, n: int, std: Fraction) -> Doubles:
+    """`n` draws of mean 0 and standard deviation `std`."""
+    return np.multiply(standard_normal(key, n), float(std))
+
+
+def xavier_uniform(key: Key, shape: tuple[int, ...]) -> Doubles:
+    """The draws of a tensor of `shape`, in row-major order, flat. The fans of a scalar are 1 and 1."""
+    n = int(np.prod(shape, dtype=object)) if shape else 1
+    if n == 0:
+        return np.empty(0, dtype=np.float64)
+    fan_in, fan_out = (shape[0], shape[-1]) if shape else (1, 1)
+    bound = np.sqrt(np.float64(6.0) / np.float64(fan_in + fan_out))
+    return (2.0 * uniform(key, n) - 1.0) * bound
+
+
+def below(key: Key, n: int, bound: int) -> NDArray[np.int64]:
+    """`n` indices `0 <= i < bound`."""
+    return np.array([(w * bound) >> 64 for w in words(key, n).tolist()], dtype=np.int64)
