@@ -67,13 +67,13 @@ class Stacked:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """`outer ∘ inner`; its parameter tree has the fields `outer` and `inner`."""
+    """`outer ∘ inner`; its parameter tree has the fields `outer` and `inner`. `A ∘ B ∘ C` is `(A ∘ B) ∘ C`."""
 
     outer: Instance
     inner: Instance
 
     def __str__(self) -> str:
-        return f"{self.outer} ∘ {self.inner}"
+        return f"{self.outer} ∘ {f'({self.inner})' if isinstance(self.inner, Composed) else self.inner}"
 
 
 Instance = Applied | Stacked | Composed

@@ -1,0 +1,105 @@
+"""Typing rules of the primitives on parameter trees, tuples and keys (`core.typing_rules`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from presk_rel.core.rule import RuleError, Use, key, natural, params, text, tuple_items
+from presk_rel.core.shapes import compatible_types, stack_type
+from presk_rel.core.typing_tensors import rule_filled
+from presk_rel.elab.ty import Key, Params, Stacked, TupleOf, Type, field_names, field_type
+from presk_rel.smt.linear import constant
+
+MAX_KEYS = 100_000
+"""A limit on what one text of a few characters may ask for."""
+
+
+# ------------------------------------------------------------------------------------------------ trees and tuples
+
+
+def rule_field(u: Use) -> Type:
+    tree = params(u, 0)
+    ty = field_type(u.modules, tree.instance, text(u))
+    if ty is None:
+        raise RuleError(f"{tree} has no field {text(u)}")
+    return ty
+
+
+def rule_set_field(u: Use) -> Type:
+    ty = rule_field(u)
+    if not compatible_types(ty, u.args[1]):
+        raise RuleError(f"field {text(u)} has type {ty}, the new value {u.args[1]}")
+    return u.args[0]
+
+
+def rule_record(u: Use) -> Type:
+    if not isinstance(u.declared, Params):
+        raise RuleError(f"record gives a parameter tree, not {u.declared}")
+    instance = u.declared.instance
+    names = field_names(u.modules, instance)
+    if len(names) != len(u.args):
+        raise RuleError(f"{u.declared} has {len(names)} fields, the record {len(u.args)}")
+    for name, arg in zip(names, u.args, strict=True):
+        ty = field_type(u.modules, instance, name)
+        if ty is None or not compatible_types(ty, arg):
+            raise RuleError(f"field {name} of {u.declared} has type {ty}, not {arg}")
+    return u.declared
+
+
+def rule_tuple_of(u: Use) -> Type:
+    return TupleOf(u.args)
+
+
+def _component(u: Use) -> int:
+    i, items = natural(u), tuple_items(u, 0)
+    if i >= len(items):
+        raise RuleError(f"{u.args[0]} has no component {i}")
+    return i
+
+
+def rule_proj(u: Use) -> Type:
+    return tuple_items(u, 0)[_component(u)]
+
+
+def rule_set_elem(u: Use) -> Type:
+    i, items = _component(u), tuple_items(u, 0)
+    if not compatible_types(items[i], u.args[1]):
+        raise RuleError(f"component {i} has type {items[i]}, the new value {u.args[1]}")
+    return u.args[0]
+
+
+# ------------------------------------------------------------------------------------------- keys and initializers
+
+
+def rule_split_key(u: Use) -> Type:
+    key(u, 0)
+    if natural(u) > MAX_KEYS:
+        raise RuleError(f"split_key gives at most {MAX_KEYS} keys")
+    return TupleOf((Key(),) * natural(u))
+
+
+def rule_draw(u: Use) -> Type:
+    key(u, 0)
+    return rule_filled(u)
+
+
+def rule_normal(u: Use) -> Type:
+    std = u.attrs[0]
+    assert isinstance(std, Fraction)
+    if std < 0:
+        raise RuleError(f"normal takes a standard deviation, not {std}")
+    return rule_draw(u)
+
+
+def rule_stack_params(u: Use) -> Type:
+    match u.declared:
+        case Params() as ty if all(stack_type(constant(len(u.args)), a) == ty for a in u.args):
+            if u.args or _stacks_none(ty):
+                return ty
+        case _:
+            pass
+    raise RuleError(f"{len(u.args)} trees do not stack to {u.declared}")
+
+
+def _stacks_none(ty: Params) -> bool:
+    return isinstance(ty.instance, Stacked) and ty.instance.count == constant(0)
