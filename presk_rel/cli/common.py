@@ -1,6 +1,7 @@
 """What all commands share: their common options, and how an outcome, a diagnostic or a bug leaves the program.
 
-Exit status (docs/cli.md): 0 done, 1 the program has errors or the answer is negative, 2 wrong usage, 3 outside what can be
+Exit status (docs/cli.md): 0 done, 1 the program has errors or the answer is negative, 2 wrong usage, 3 outside what
+can be
 executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; with `--json` one document holds both.
 """
 
@@ -74,7 +75,8 @@ class Report:
     def _bug(self, pass_name: str, message: str) -> Outcome:
         if self.debug:
             traceback.print_exc()
-        text = f"this is a bug in presk, not in your program: {pass_name}: {message[:2000]}; please report it with the program"
+        text = f"this is a bug in presk, not in your program: {pass_name}: {message[:2000]}; please report it with the
+        program"
         self.diagnostics.append(Diagnostic("E9999", text, None, help="--debug prints where it happened"))
         return Outcome({}, status=4)
 
@@ -109,7 +111,9 @@ def common_options(command: Callable[..., None]) -> Callable[..., None]:
             default=lambda: os.environ.get("PRESK_ENGINE", "auto"),
             help="Datalog engine.  [default: auto, or PRESK_ENGINE]",
         ),
-        click.option("--const", "consts", multiple=True, metavar="NAME=N", help="Replace a constant (m.V=64: of import m)."),
+        click.option(
+            "--const", "consts", multiple=True, metavar="NAME=N", help="Replace a constant (m.V=64: of import m)."
+        ),
         click.argument("file", type=click.Path()),
     ):
         command = decorate(command)

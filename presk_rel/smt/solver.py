@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import lcm
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -143,7 +144,8 @@ def _nonnegative(form: Linear, *, strict: bool = False) -> bool | None:
 
 @dataclass(slots=True)
 class Solver:
-    """Answers conditions under `facts` (bounds of dims, divisibilities in scope). `queries` counts what Z3 was asked."""
+    """Answers conditions under `facts` (bounds of dims, divisibilities in scope). `queries` counts what Z3 was
+    asked."""
 
     facts: tuple[Condition, ...] = ()
     queries: int = 0
@@ -176,11 +178,9 @@ class _Z3:
     """The one file-local face of z3: a solver that holds the facts, asked by push and pop."""
 
     def __init__(self, facts: Sequence[Condition]) -> None:
-        import z3
-
-        self.z3: Any = z3
-        self.context: Any = z3.Context()
-        self.solver: Any = z3.SolverFor("QF_LIA", ctx=self.context)
+        self.z3: Any = import_module("z3")  # untyped, and imported only when a question needs it
+        self.context: Any = self.z3.Context()
+        self.solver: Any = self.z3.SolverFor("QF_LIA", ctx=self.context)
         self.solver.set("rlimit", RESOURCE_LIMIT)
         self.variables: dict[str, Any] = {}
         self.fact_symbols: frozenset[str] = frozenset().union(*(symbols(f) for f in facts))
@@ -212,7 +212,8 @@ class _Z3:
         return Refuted(tuple((n, self._value(model, self.variables[n])) for n in names))
 
     def _minimise(self, goal: Any) -> None:
-        """Pin `goal` to its least value by bisection; each probe is one incremental check. A probe that Z3 cannot answer
+        """Pin `goal` to its least value by bisection; each probe is one incremental check. A probe that Z3 cannot
+        answer
         counts as infeasible: the counterexample stays true, though perhaps not the smallest."""
         self.solver.check()
         low, high = 0, self._value(self.solver.model(), goal)
@@ -259,5 +260,3 @@ class _Z3:
 
 def _denominator(form: Linear) -> int:
     return lcm(form.const.denominator, *(c.denominator for _, c in form.terms))
-
-

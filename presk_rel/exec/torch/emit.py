@@ -1,7 +1,8 @@
 """Tier `emit`: one straight-line Python function of torch calls from the flat PSK-Core of an entry.
 
 `%3 : ℝ[batch: B, 16] = dot x, w` becomes `v5 = torch.matmul(v1, v3)`. Trees, tuples and constants exist only while
-generating; what runs is calls on tensors. Every name in the source is generated (`v0`, `v1`, …): no text of the user's program gets
+generating; what runs is calls on tensors. Every name in the source is generated (`v0`, `v1`, …): no text of the
+user's program gets
 into it, except in comments, which hold the names of bindings and nothing that could end a line.
 """
 
@@ -15,7 +16,14 @@ from presk_rel.core.ir import Binding, Function, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import (
-    Hyper, ModuleDef, Params, TupleOf, Type, field_names, field_type, map_dims,
+    Hyper,
+    ModuleDef,
+    Params,
+    TupleOf,
+    Type,
+    field_names,
+    field_type,
+    map_dims,
 )  # fmt: skip
 from presk_rel.exec.torch.ops import ROWS, Operand
 from presk_rel.smt.linear import Linear, constant
@@ -56,9 +64,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """Generated source of `def entry(inputs, torch, dtype, device, draw): … return (…)`. `inputs` is a tuple in the order of
+    """Generated source of `def entry(inputs, torch, dtype, device, draw): … return (…)`. `inputs` is a tuple in the
+    order of
     `Emitted.inputs`; `constants` are exact numbers that become 0-d tensors once; `result` says how the returned leaves
-    form the entry's value (each leaf's operand name is its index in the returned tuple). `kernels` counts the calls that
+    form the entry's value (each leaf's operand name is its index in the returned tuple). `kernels` counts the calls
+    that
     move data."""
 
     source: str
@@ -91,7 +101,9 @@ class _Emitter:
                 types = [field_type(self.modules, instance, n) for n in names]
                 return Branch(ty, tuple((n, self.parameter(name, (*path, n), t)) for n, t in zip(names, types) if t))
             case TupleOf(items):
-                return Branch(ty, tuple((str(i), self.parameter(name, (*path, str(i)), t)) for i, t in enumerate(items)))
+                return Branch(
+                    ty, tuple((str(i), self.parameter(name, (*path, str(i)), t)) for i, t in enumerate(items))
+                )
             case _:
                 self.inputs.append(Input(name, path, ty))
                 return Leaf(Operand(self.fresh(), ty))
@@ -142,7 +154,9 @@ class _Emitter:
 
     def scaled(self, op: Prim, tree: Node, scalar: Leaf, *, tree_first: bool) -> Node:
         if isinstance(tree, Branch):
-            return Branch(tree.type, tuple((k, self.scaled(op, v, scalar, tree_first=tree_first)) for k, v in tree.parts))
+            return Branch(
+                tree.type, tuple((k, self.scaled(op, v, scalar, tree_first=tree_first)) for k, v in tree.parts)
+            )
         pair = (tree.operand, scalar.operand) if tree_first else (scalar.operand, tree.operand)
         return self.call(op.op, (), pair, tree.operand.type, op.op)
 
@@ -219,5 +233,3 @@ def _source(function: Function, count: int, lines: list[str], returned: list[str
         body.insert(len(head), "one = torch.scalar_tensor(1.0, dtype=dtype, device=device)")
     title = "".join(c for c in function.name if c.isprintable())
     return f"def entry(inputs, torch, dtype, device):  # {title}\n" + "".join(f"    {line}\n" for line in body)
-
-

@@ -1,6 +1,7 @@
 """One row per primitive: the torch expression that computes it.
 
-A row gets the operands as names of generated code with their concrete types and returns an expression. Shapes are static: every
+A row gets the operands as names of generated code with their concrete types and returns an expression. Shapes are
+static: every
 dimension is a number here, so alignments, axis positions and counts are baked in. All names in an expression are ours.
 """
 
@@ -225,4 +226,5 @@ ROWS: dict[str, Row] = {
     "zeros": _filled("0.0"),
     "ones": _filled("1.0"),
 }
-"""Tensor primitives. `const`, `dim`, `real`, and the primitives on trees, tuples and keys are `exec.torch.emit`'s own."""
+"""Tensor primitives. `const`, `dim`, `real`, and the primitives on trees, tuples and keys are `exec.torch.emit`'s
+own."""
