@@ -79,16 +79,20 @@ def compare(operator: str, left: Value, right: Value) -> bool:
 
 
 def _ordered(operator: str, left: Value, right: Value) -> bool:
-    less = left < right  # pyright: ignore[reportOperatorIssue] # one type, by validation
+    a, b = _order_key(left), _order_key(right)
     match operator:
         case "<":
-            return less
+            return a < b
         case "<=":
-            return less or left == right
+            return a <= b
         case ">":
-            return not less and left != right
+            return a > b
         case _:
-            return not less
+            return a >= b
+
+
+def _order_key(value: Value) -> tuple[int, str]:
+    return (value, "") if isinstance(value, int) else (0, value)
 
 
 def aggregate_value(aggregate: Aggregate, values: list[Value]) -> int | None:

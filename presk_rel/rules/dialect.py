@@ -27,7 +27,7 @@ from presk_rel.rules.ast import (
     TypeDecl,
     Value,
 )
-from presk_rel.rules.reader import Clause, Declaration, Direction, Include, Item, read_items
+from presk_rel.rules.reader import RESERVED, Clause, Declaration, Direction, Include, Item, read_items
 from presk_rel.rules.validate import validate
 
 INCLUDE_LIMIT = 64
@@ -159,7 +159,7 @@ class _Assembler:
                 return "symbol"
         if len(bases) != 1:
             self.found.error("E9105", f"the type `{name}` is not one of number and symbol", span)
-        return min(bases, default="symbol")
+        return "number" if bases == {"number"} else "symbol"
 
     def _bad_type(self, name: str, span: Span) -> None:
         if name in ("unsigned", "float"):
@@ -171,10 +171,10 @@ class _Assembler:
         names = [a.name for a in item.attributes]
         if len(set(names)) != len(names):
             self.found.error("E9105", "two columns have the same name", item.span)
-        types = tuple(self.base_type(a.type_name, item.span) for a in item.attributes)
+        types: tuple[BaseType, ...] = tuple(self.base_type(a.type_name, item.span) for a in item.attributes)
         for name in (*item.names, *names):
-            if not name.isascii():
-                self.found.error("E9101", f"`{name}`: a declared name is made of ASCII letters", item.span)
+            if not name.isascii() or name in RESERVED:
+                self.found.error("E9101", f"`{name}` cannot be declared: Soufflé does not read it as a name", item.span)
         for name in item.names:
             if name in self.relations:
                 self.found.error("E9105", f"the relation `{name}` is declared twice", item.span)

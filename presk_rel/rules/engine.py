@@ -103,7 +103,7 @@ def _check_rows(decl: RelationDecl, rows: Collection[Row], found: Diagnostics) -
         types = set(map(type, values))
         if types != {int if wanted == "number" else str}:
             found.add(_misfit(decl, column, "holds something else than a " + wanted))
-        elif wanted == "number" and not (INT_MIN <= min(values) and max(values) <= INT_MAX):
+        elif wanted == "number" and not (min(values) >= INT_MIN and max(values) <= INT_MAX):
             found.add(_misfit(decl, column, "holds a number that does not fit 32 bits"))
 
 

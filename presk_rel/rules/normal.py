@@ -28,7 +28,7 @@ from presk_rel.rules.walk import aggregate_terms, literal_terms, rename_apart, r
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """`result = aggregate`, where `body` is the aggregate's in normal form and `shared` the variables it needs bound."""
+    """`result = aggregate`, with the aggregate's body in normal form and `shared` the variables it needs bound."""
 
     result: Variable
     aggregate: Aggregate

@@ -1,4 +1,4 @@
-"""The independent checker of proofs: it shares the rules' syntax tree and the proof's data with what it checks, no code.
+"""The independent checker of proofs: it shares the rules' syntax tree and the proof's data with what it checks.
 
 A proof is accepted when every derived node is an instance of a rule of its name whose body its children are, one to
 one; when leaves are input rows; when no row matches an absence; when comparisons and aggregates, computed here anew
@@ -189,7 +189,9 @@ def _solve(relations: Relations, body: tuple[Literal, ...], outside: Mapping[str
     """All solutions of a conjunction: atoms first, as written; then equalities; then everything is checked."""
     states = [_State(dict(outside))]
     for atom in (literal for literal in body if isinstance(literal, Atom)):
-        states = [after for state in states for row in relations.table(atom.relation) for after in _join(state, atom, row)]
+        states = [
+            after for state in states for row in relations.table(atom.relation) for after in _join(state, atom, row)
+        ]
     return [state for state in states if _completes(relations, body, state)]
 
 
@@ -269,9 +271,13 @@ def _holds(relations: Relations, literal: Comparison, bindings: Bindings) -> boo
     left, right = _evaluate(relations, literal.left, bindings), _evaluate(relations, literal.right, bindings)
     if left is None or right is None or isinstance(left, int) != isinstance(right, int):
         return False
-    order = (left > right) - (left < right)  # pyright: ignore[reportOperatorIssue] # both numbers or both symbols
+    order = 0 if left == right else 1 if left == sorted([left, right], key=_order_key)[1] else -1
     outcomes = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
     return order in outcomes[literal.operator]
+
+
+def _order_key(value: Value) -> tuple[int, bytes]:
+    return (value, b"") if isinstance(value, int) else (0, value.encode("utf-8", "surrogatepass"))
 
 
 def _evaluate(relations: Relations, term: Term, bindings: Bindings) -> Value | None:

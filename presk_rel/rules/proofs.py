@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.rules.ast import Aggregate, Atom, Comparison, Constant, Negation, Row, Rule, Term, Value, Variable
 from presk_rel.rules.arithmetic import evaluate
+from presk_rel.rules.ast import Aggregate, Atom, Comparison, Constant, Negation, Row, Rule, Term, Value, Variable
 from presk_rel.rules.embedded.generate import Generator
 from presk_rel.rules.embedded.solve import Step, Store
 from presk_rel.rules.engine import Relations
@@ -149,9 +149,7 @@ class Prover:
                 nodes[fact] = self._node(fact, instance, settled.heights[fact], nodes)
         return nodes[goal]
 
-    def _node(
-        self, fact: Fact, instance: _Instance | None, height: int, nodes: Mapping[Fact, ProofNode]
-    ) -> ProofNode:
+    def _node(self, fact: Fact, instance: _Instance | None, height: int, nodes: Mapping[Fact, ProofNode]) -> ProofNode:
         if instance is None:
             return ProofNode("fact", fact)
         rule = instance.backward.normal.rule

@@ -6,7 +6,7 @@ The parse tree is folded bottom-up without recursion, so that nesting in hostile
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import lark
+from lark.lexer import PatternStr
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, PreskError, Span
 from presk_rel.rules.ast import (
@@ -80,6 +81,16 @@ class Clause:
 Item = Declaration | TypeDecl | Direction | Include | Clause
 
 
+_RESERVED = """
+    as autoinc band bnot bor brie bshl bshr bshru btree btree_delete bxor cat contains count debug_delta eqrel false
+    inline input land lnot lor lxor magic match max mean min nil no_inline no_magic ord output overridable printsize
+    range recursive_iteration_cnt stateful strlen substr sum to_float to_number to_string to_unsigned true
+    __FILE__ __INCL__ __LINE__
+"""
+RESERVED = frozenset(_RESERVED.split())
+"""Words that Soufflé does not read as names."""
+
+
 @cache
 def _grammar() -> lark.Lark:
     path = Path(__file__).with_name("dialect.lark")
@@ -88,25 +99,35 @@ def _grammar() -> lark.Lark:
         parser="lalr",
         propagate_positions=True,
         maybe_placeholders=False,
+        start=["start", "body"],
         cache=True,
     )
 
 
 def read_items(text: str, file: str) -> list[Item]:
     """The items of `text` in order. Raises `PreskError` with E9101, E9102, E9112, E9113 or E9115."""
+    return [cast(Item, value) for value in _fold(text, file, "start", portable=True)]
+
+
+def read_body(text: str, file: str) -> tuple[tuple[Literal, ...], ...]:
+    """The alternatives of a body that stands alone, as in a query. Its variables may be any identifiers."""
+    return cast(tuple[tuple[Literal, ...], ...], tuple(_fold(text, file, "body", portable=False)))
+
+
+def _fold(text: str, file: str, start: str, *, portable: bool) -> list[object]:
     try:
-        tree = _grammar().parse(text)
+        tree = cast(Callable[[str, str], lark.ParseTree], _grammar().parse)(text, start)
     except lark.UnexpectedInput as error:
         raise PreskError([_syntax_error(error, text, file)]) from None
-    folder = _Folder(file, text.split("\n"))
-    items = folder.fold(tree)
+    folder = _Folder(file, text.split("\n"), portable)
+    values = list(folder.fold(tree))
     if folder.found.has_errors:
         raise PreskError(folder.found.items)
-    return items
+    return values
 
 
 def _syntax_error(error: lark.UnexpectedInput, text: str, file: str) -> Diagnostic:
-    offset = error.pos_in_stream if error.pos_in_stream is not None and error.pos_in_stream >= 0 else len(text)
+    offset = len(text) if _at_end(error) else error.pos_in_stream or 0
     line = text.count("\n", 0, offset) + 1
     start = Pos(line, offset - (text.rfind("\n", 0, offset) + 1) + 1, offset)
     directive = _DIRECTIVE.match(text, offset)
@@ -117,23 +138,48 @@ def _syntax_error(error: lark.UnexpectedInput, text: str, file: str) -> Diagnost
         )
     width = 1 if offset < len(text) else 0
     span = Span(file, start, Pos(line, start.column + width, offset + width))
-    found = f"`{text[offset]}`" if width else "the end of the file"
-    return Diagnostic("E9101", f"unexpected {found}; expected {_expected(error)}", span)
+    found = f"`{text[offset]}`" if width else "the end of the text"
+    return Diagnostic("E9101", f"unexpected {found}{_expected(error)}", span)
+
+
+def _at_end(error: lark.UnexpectedInput) -> bool:
+    if isinstance(error, lark.UnexpectedToken):
+        return cast(lark.Token, error.token).type == "$END"
+    return error.pos_in_stream is None or error.pos_in_stream < 0
 
 
 def _expected(error: lark.UnexpectedInput) -> str:
-    raw = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-    names = sorted(cast(Iterable[str], raw))
-    shown = [_terminal_text(name) for name in names[:8]]
-    return " or ".join(shown) + (" …" if len(names) > 8 else "") if shown else "a rule"
+    raw = error.expected if isinstance(error, lark.UnexpectedToken) else getattr(error, "allowed", None) or ()
+    shown = sorted({_terminal_text(name) for name in cast(Iterable[str], raw)})
+    if not shown:
+        return ""
+    return "; expected " + " or ".join(shown[:8]) + (" …" if len(shown) > 8 else "")
+
+
+_TERMINALS = {
+    "$END": "the end",
+    "ADDITIVE": "an operator",
+    "MULTIPLICATIVE": "an operator",
+    "COMPARE": "a comparison",
+    "DIRECTION": "a directive",
+    "EXTREMUM": "a function",
+    "FUNCTION": "a function",
+    "IDENT": "a name",
+    "NUMBER": "a number",
+    "QUALIFIED": "a name",
+    "QUALIFIER": "a qualifier",
+    "STRING": "a string",
+    "SUM": "an aggregate",
+}
+"""How messages call the terminals of the grammar that are not plain text."""
 
 
 @cache
 def _terminal_text(name: str) -> str:
     for terminal in _grammar().terminals:
-        if terminal.name == name and isinstance(terminal.pattern, lark.lexer.PatternStr):
+        if terminal.name == name and isinstance(terminal.pattern, PatternStr):
             return f"`{terminal.pattern.value}`"
-    return name.lower().lstrip("_").strip("$")
+    return _TERMINALS.get(name, name)
 
 
 @dataclass(slots=True)
@@ -142,18 +188,17 @@ class _Folder:
 
     file: str
     lines: list[str]
+    portable: bool
     found: Diagnostics = field(default_factory=Diagnostics)
     depths: dict[int, int] = field(default_factory=dict[int, int])
 
-    def fold(self, tree: lark.ParseTree) -> list[Item]:
+    def fold(self, tree: lark.ParseTree) -> Sequence[object]:
+        """The value of the root, which the caller knows to be a sequence."""
         values: dict[int, object] = {}
         for node in tree.iter_subtrees():
             children = [values[id(c)] if isinstance(c, lark.Tree) else str(c) for c in node.children]
-            span = self._span(node)
-            if node.data == "start":
-                return [cast(Item, c) for c in children]
-            values[id(node)] = _HANDLERS[node.data](self, span, children)
-        return []
+            values[id(node)] = _HANDLERS[node.data](self, self._span(node), children)
+        return cast(Sequence[object], values[id(tree)])
 
     def _span(self, node: lark.ParseTree) -> Span:
         meta = node.meta
@@ -214,6 +259,13 @@ def _number(f: _Folder, span: Span, children: Children) -> Term:
         raise PreskError([Diagnostic("E9115", "a number of the rule language has 32 bits", span)])
     base = {"0x": 16, "0b": 2}.get(digits[:2], 10)
     return Constant(int(digits, base))
+
+
+def _variable(f: _Folder, span: Span, children: Children) -> Term:
+    (name,) = children
+    if f.portable and (name in RESERVED or not name.isascii()):
+        f.found.error("E9101", f"`{name}` cannot be a variable: Soufflé does not read it as a name", span)
+    return Variable(name)
 
 
 def _negate(f: _Folder, span: Span, children: Children) -> Term:
@@ -290,6 +342,7 @@ def _subsumption(f: _Folder, span: Span, children: Children) -> Item:
 
 
 _HANDLERS: dict[str, Callable[[_Folder, Span, Children], object]] = {
+    "start": lambda f, span, c: c,
     "declaration": _declaration,
     "attribute": lambda f, span, c: Attribute(c[0], c[1]),
     "type_subset": lambda f, span, c: TypeDecl(c[0], (c[1],), False, span),
@@ -311,7 +364,7 @@ _HANDLERS: dict[str, Callable[[_Folder, Span, Children], object]] = {
     "wildcard": lambda f, span, c: Wildcard(),
     "number": _number,
     "string": _string,
-    "variable": lambda f, span, c: Variable(c[0]),
+    "variable": _variable,
     "call": _call,
     "aggregate": _aggregate,
 }

@@ -49,7 +49,8 @@ class _Checker:
         before = -1
         while before != len(self.types):
             before = len(self.types)
-            self.atom(rule.head)
+            if rule.head.relation in self.relations:
+                self.atom(rule.head)
             for literal in rule.body:
                 self.literal(literal)
 
@@ -132,9 +133,19 @@ class _Checker:
             case "min" | "max":
                 for argument in call.arguments[1:]:
                     self.same(call.arguments[0], argument, span)
-                return next((t for t in (self.known(a, span) for a in call.arguments) if t is not None), None)
+                known: list[BaseType | None] = [self.known(a, span) for a in call.arguments]
+                return next((t for t in known if t is not None), None)
             case _:
                 assert_never(call.function)
+
+
+def variable_types(relations: Mapping[str, RelationDecl], rule: Rule) -> dict[str, BaseType]:
+    """The types of the variables of a rule (renamed apart), as far as something decides them."""
+    checker = _Checker(relations, Diagnostics())
+    checker.run(rule)
+    names = {t.name for t in deep_terms(rule_terms(rule)) if isinstance(t, Variable)}
+    roots = {name: checker.root(name) for name in names}
+    return {name: checker.types[root] for name, root in roots.items() if root in checker.types}
 
 
 def orders_symbols(relations: Mapping[str, RelationDecl], rule: Rule) -> bool:

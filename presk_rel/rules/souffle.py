@@ -78,7 +78,8 @@ def solve_souffle(
         write_facts(place, program, facts)
         text = souffle_text(program, outputs).encode("utf-8", "surrogatepass")
         (place / "rules.dl").write_bytes(text)
-        _run([command, "--no-preprocessor", "--no-warn", "-F", folder, "-D", folder, str(place / "rules.dl")], time_limit)
+        options = ["--no-preprocessor", "--no-warn", "-F", folder, "-D", folder]
+        _run([command, *options, str(place / "rules.dl")], time_limit)
         return {name: read_rows(place / f"{name}.csv", program.relations[name]) for name in outputs}
 
 

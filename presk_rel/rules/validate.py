@@ -70,7 +70,8 @@ def _check_fact(program: Program, fact: FactClause, found: Diagnostics) -> None:
 
 def _check_names(program: Program, rule: Rule, found: Diagnostics) -> bool:
     atoms = [rule.head, *(atom for atom, _ in used_atoms(rule.body))]
-    return all([_check_atom(program, atom, found) for atom in atoms])
+    wrong = [atom for atom in atoms if not _check_atom(program, atom, found)]
+    return not wrong
 
 
 def _check_atom(program: Program, atom: Atom, found: Diagnostics) -> bool:
@@ -83,6 +84,11 @@ def _check_atom(program: Program, atom: Atom, found: Diagnostics) -> bool:
         found.error("E9107", f"`{atom.relation}` has {decl.arity} columns, but {given} are given", atom.span)
         return False
     return True
+
+
+def is_well_formed(program: Program, atom: Atom) -> bool:
+    """Whether the atom's relation is declared and has as many columns as the atom."""
+    return _check_atom(program, atom, Diagnostics())
 
 
 def _check_number(value: Value, span: Span, found: Diagnostics) -> None:
@@ -208,5 +214,3 @@ def _needs(term: Term, names: set[str]) -> set[str]:
     """The variables of the scope `names` whose values `term` depends on."""
     shared = {n for aggregate in aggregates([term]) for n in deep_variables(aggregate) & names}
     return set(own_variables(term)) | shared
-
-

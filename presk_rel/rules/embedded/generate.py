@@ -7,7 +7,7 @@ more loops than Python allows in one function goes on in another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -82,9 +82,7 @@ class Generator:
         body.function.emit(f"if t not in {self.tables.relation(rule.head.relation)}: new[t] = None")
         return self.export(body)
 
-    def backward(
-        self, literals: Sequence[NormalLiteral], parameters: Sequence[str], results: Sequence[str]
-    ) -> int:
+    def backward(self, literals: Sequence[NormalLiteral], parameters: Sequence[str], results: Sequence[str]) -> int:
         """Adds `f(delta, out)`, where `delta` is the tuple of the `parameters`' values: it appends to the list `out`,
         for each solution, (the rows of the positive atoms in order, the values of `results`). Returns its number."""
         body = _Body(self, list(literals), "out")
@@ -165,7 +163,7 @@ class _Body:
 
     def __init__(self, generator: Generator, literals: list[NormalLiteral], sink: str) -> None:
         self.generator = generator
-        self.todo = literals
+        self.todo: list[NormalLiteral] = literals
         self.sink = sink
         self.names: dict[str, str] = {}
         self.exact = sink == "acc"
@@ -310,7 +308,7 @@ class _Body:
                 return self.generator.tables.constant(value)
             case Binary(operator=operator, left=left, right=right):
                 a, b = self.value(left), self.value(right)
-                computed = f"{_DIVISION[operator]}({a}, {b})" if operator in _DIVISION else _wrapped(f"{a} {operator} {b}")
+                computed = _binary(operator, a, b)
             case Call(function=function, arguments=arguments):
                 values = [self.value(a) for a in arguments]
                 computed = _CALLS[function](values)
@@ -321,13 +319,17 @@ class _Body:
         return result
 
 
+def _binary(operator: str, a: str, b: str) -> str:
+    return f"{_DIVISION[operator]}({a}, {b})" if operator in _DIVISION else _wrapped(f"{a} {operator} {b}")
+
+
 def _wrapped(expression: str) -> str:
     return f"(({expression} + 0x80000000) & 0xffffffff) - 0x80000000"
 
 
 _DIVISION = {"/": "divide", "%": "remainder"}
-_CALLS = {
-    "cat": lambda values: " + ".join(values),
+_CALLS: Mapping[str, Callable[[list[str]], str]] = {
+    "cat": " + ".join,
     "strlen": lambda values: f"byte_length({values[0]})",
     "min": lambda values: f"min({', '.join(values)})",
     "max": lambda values: f"max({', '.join(values)})",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
+from typing import cast
 
 from presk_rel.rules.ast import Atom, Binary, Comparison, Constant, Negation, Row, Term, Variable, Wildcard
 from presk_rel.rules.normal import Grouping, NormalLiteral
@@ -41,7 +42,12 @@ class Statistics:
         rows = self._rows(relation)
         if not columns or not rows:
             return float(len(rows))
-        return len(rows) / len(set(map(itemgetter(*columns), rows)))
+        return len(rows) / len(set(map(key_of(columns), rows)))
+
+
+def key_of(columns: Columns) -> Callable[[Row], object]:
+    """The values of some columns of a row: of one column the bare value, of several their tuple."""
+    return cast(Callable[[Row], object], itemgetter(*columns))
 
 
 def bound_columns(atom: Atom, bound: set[str]) -> Columns:
@@ -105,6 +111,4 @@ def _bound(term: Term, bound: set[str]) -> bool:
 
 
 def _may_fail(literal: Comparison) -> bool:
-    return any(
-        isinstance(t, Binary) and t.operator in "/%" for term in literal_terms(literal) for t in subterms(term)
-    )
+    return any(isinstance(t, Binary) and t.operator in "/%" for term in literal_terms(literal) for t in subterms(term))

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import cast
 
 from presk_rel.rules.arithmetic import byte_length, divide, remainder
 from presk_rel.rules.ast import Atom, Program, Row, Rule
-from presk_rel.rules.embedded.generate import Generator
-from presk_rel.rules.embedded.plan import Columns, Statistics
+from presk_rel.rules.embedded import generate
+from presk_rel.rules.embedded.plan import Columns, Statistics, key_of
 from presk_rel.rules.normal import normalize
 from presk_rel.rules.strata import Stratum, strata
 
@@ -49,7 +48,7 @@ def solve_embedded(program: Program, facts: Mapping[str, Iterable[Row]]) -> Solu
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def _without_collector() -> Generator[None]:
     """No garbage collection meanwhile: nothing cyclic is made, and its passes would take half the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -81,11 +80,11 @@ class Store:
         for columns, index in self._indexes[relation].items():
             _extend_index(index, columns, fresh)
 
-    def load(self, generator: Generator) -> tuple[Step, ...]:
+    def load(self, generator: generate.Generator) -> tuple[Step, ...]:
         """The functions that `generator` wrote, bound to this store."""
         tables = generator.tables
         namespace: dict[str, object] = {}
-        exec(compile(generator.source(), "<rules>", "exec"), namespace)  # noqa: S102 # no text of the user: see generate
+        exec(compile(generator.source(), "<rules>", "exec"), namespace)  # no text of the user: see generate
         build = cast(Callable[..., tuple[Step, ...]], namespace["build"])
         return build(
             [value for _, value in tables.constants],
@@ -96,7 +95,7 @@ class Store:
 
 
 def _extend_index(index: dict[object, list[Row]], columns: Columns, rows: Iterable[Row]) -> None:
-    key = itemgetter(*columns)
+    key = key_of(columns)
     for row in rows:
         index[key(row)].append(row)
 
@@ -111,7 +110,7 @@ class _Steps:
 
 def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> None:
     store.unfinished = set(stratum.relations)
-    generator = Generator(store.statistics)
+    generator = generate.Generator(store.statistics)
     steps = _Steps()
     for rule in stratum.rules:
         _add_steps(generator, steps, rule, store.unfinished)
@@ -141,7 +140,7 @@ def _add_round(store: Store, rows: Mapping[str, Rows], fresh: Mapping[str, dict[
             store.extend_indexes(name, added)
 
 
-def _add_steps(generator: Generator, steps: _Steps, rule: Rule, members: set[str]) -> None:
+def _add_steps(generator: generate.Generator, steps: _Steps, rule: Rule, members: set[str]) -> None:
     normal = normalize(rule)
     own = [(i, a) for i, a in enumerate(normal.body) if isinstance(a, Atom) and a.relation in members]
     if not own:
