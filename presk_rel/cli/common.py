@@ -1,8 +1,7 @@
 """What all commands share: their common options, and how an outcome, a diagnostic or a bug leaves the program.
 
 Exit status (docs/cli.md): 0 done, 1 the program has errors or the answer is negative, 2 wrong usage, 3 outside what
-can be
-executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; with `--json` one document holds both.
+can be executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; with `--json` one document holds both.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class Report:
     def _bug(self, pass_name: str, message: str) -> Outcome:
         if self.debug:
             traceback.print_exc()
-        text = f"this is a bug in presk, not in your program: {pass_name}: {message[:2000]}; please report it with the
-        program"
+        said = f"{pass_name}: {message[:2000]}"
+        text = f"this is a bug in presk, not in your program: {said}; please report it with the program"
         self.diagnostics.append(Diagnostic("E9999", text, None, help="--debug prints where it happened"))
         return Outcome({}, status=4)
 

@@ -20,8 +20,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, cast
 
-from presk_rel.core.ir import Binding, Function, Param, Prim, Program
+from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_types
 from presk_rel.core.typing_rules import infer
@@ -220,7 +221,7 @@ class _Checker:
             return None
         return root if sexp == "root" and "root" not in bound else bound.get(sexp)
 
-    def typed(self, pattern: Sexp, bound: Bound, root: int) -> object:
+    def typed(self, pattern: Sexp, bound: Bound, root: int) -> Any:
         """The type that Core's typing rules give to a pattern whose variables stand for terms; None for none."""
         if isinstance(pattern, str):
             value = self.argument(pattern, bound, root)
@@ -230,8 +231,8 @@ class _Checker:
         declared = bound.get(str(keywords[":type"])) if ":type" in keywords else SCALAR_REAL
         if any(t is None for t in types):
             return None
-        found = infer(PRIMS[op], attributes(op, keywords, bound), tuple(types), declared, self.before.modules)  #
-        type: ignore[arg - type]
+        given = cast("tuple[Attr, ...]", attributes(op, keywords, bound))
+        found = infer(PRIMS[op], given, tuple(types), cast("Type", declared), self.before.modules)
         return None if isinstance(found, str) else found
 
 
