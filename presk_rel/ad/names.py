@@ -25,3 +25,14 @@ def rename(op: Op, names: Mapping[Var, Var]) -> Op:
             return Apply(names.get(fn, fn), r(args))
         case Fold():
             return replace(op, stacked=r(op.stacked), acc=names.get(op.acc, op.acc), extras=r(op.extras))
+
+
+def rename_callees(op: Op, names: Mapping[str, str]) -> Op:
+    """The same operation calling other functions; a callee that is not in `names` stays."""
+    match op:
+        case Call(fn) | Closure(fn):
+            return replace(op, fn=names.get(fn, fn))
+        case Fold():
+            return replace(op, body=names.get(op.body, op.body))
+        case Prim() | Grad() | Apply():
+            return op

@@ -2,8 +2,8 @@
 differentiation").
 
 Forward values no sweep needs go; a `.vjp` returns the cotangents its callers read, in their order, and no others; what
-is read for its shape only is read elsewhere where that saves computing it. Bindings keep their names. Functions a caller
-outside the generated ones may read (`.grad`) keep their result whole.
+is read for its shape only is read elsewhere where that saves computing it. Bindings keep their names. Functions that a
+caller outside the generated ones may read (`.grad`) keep their result whole.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from presk_rel.ad.builder import Builder
 from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.known import Known, known_functions
 from presk_rel.ad.prune import Generated, prune
+from presk_rel.ad.share import share
 from presk_rel.ad.tangent import has_tangent, without_tangent
 from presk_rel.ad.vjp import reverse, wrt
 from presk_rel.core.ir import Binding, Call, Closure, Function, Grad, Param, Program, Var, operands
@@ -38,7 +39,8 @@ def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:
     """The program without `grad`, pruned, gradients recomputing their forward pass, and the functions generated."""
     made: list[Generated] = []
     while sites := _ready(program):
-        program, new = _round(program, sites)
+        program, new = _round(program, sites, made)
+        program, new = share(program, new, made)
         made.extend(new)
     return program, tuple(made)
 
@@ -85,8 +87,9 @@ class _Round:
         return self.vjps[primal]
 
 
-def _round(program: Program, sites: Iterable[str]) -> tuple[Program, list[Generated]]:
-    r = _Round(program, dict(program.functions))
+def _round(program: Program, sites: Iterable[str], earlier: Iterable[Generated]) -> tuple[Program, list[Generated]]:
+    grads = {g.primal: g.name for g in earlier if g.kind == "grad"}
+    r = _Round(program, dict(program.functions), grads=grads)
     for name in sites:
         r.functions[name] = _without_grad(r, program.functions[name])
     done = 0

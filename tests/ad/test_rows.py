@@ -1,0 +1,136 @@
+"""Every primitive has a derivative row, and every rule of every row is a derivative: to third order, by number."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from presk_rel.ad.derivatives import DERIVATIVES
+from presk_rel.ad.row import Opaque
+from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.typing_rules import infer
+from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Params, Real, TupleOf, Type
+from tests.ad.check import check_gradient, with_directional
+from tests.ad.programs import IN, LINEAR, MLP, OUT, B, D, real
+
+Example = tuple[tuple[Attr, ...], tuple[Type, ...], Type | None]
+
+BATCH, MODEL = ("batch", B), ("model", D)
+X, V, S = real(BATCH, MODEL), real(MODEL), SCALAR_REAL
+LEAD, ROW = real(MODEL, prefix="..."), real(prefix="...")
+LIN = Params(Applied("Linear", (IN, OUT)))
+NET = Params(Applied("MLP", (IN, OUT)))
+PAIR = TupleOf((X, V))
+
+_BROADCASTS: list[Example] = [
+    ((), (X, X), None),
+    ((), (X, V), None),
+    ((), (V, X), None),
+    ((), (S, X), None),
+    ((), (X, S), None),
+    ((), (X, real(BATCH)), None),
+    ((), (X, real(MODEL, BATCH)), None),
+    ((), (LEAD, V), None),
+    ((), (ROW, LEAD), None),
+    ((), (LEAD, S), None),
+]
+_ENTRIES: list[Example] = [((), (X,), None), ((), (LEAD,), None), ((), (S,), None)]
+_REDUCTIONS: list[Example] = [
+    ((), (X,), None),
+    ((), (LEAD,), None),
+    (("batch",), (X,), None),
+    (("model",), (LEAD,), None),
+]
+
+EXAMPLES: dict[str, list[Example]] = {
+    "const": [((Fraction(1, 3),), (), S)],
+    "zeros": [((), (), X)],
+    "ones": [((), (), X)],
+    "add": [*_BROADCASTS, ((), (NET, NET), None), ((), (PAIR, PAIR), None)],
+    "sub": [*_BROADCASTS, ((), (NET, NET), None), ((), (PAIR, PAIR), None)],
+    "mul": [*_BROADCASTS, ((), (NET, S), None), ((), (S, NET), None), ((), (PAIR, S), None)],
+    "div": [*_BROADCASTS, ((), (NET, S), None), ((), (PAIR, S), None)],
+    "neg": _ENTRIES,
+    "pow": [((n,), (X,), None) for n in (0, 1, 2, 3, 7)],
+    **{op: _ENTRIES for op in ("gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos")},
+    **{op: _ENTRIES for op in ("gelu'", "normal_pdf", "heaviside", "sign")},
+    "dot": [((), (X, real(D, OUT)), None), ((), (LEAD, real(D, OUT, IN)), None), ((), (V, V), None), ((), (LEAD, V), None)],
+    "dot_vjp_l": [((), (real(BATCH, OUT), real(D, OUT)), None), ((), (ROW, V), None)],
+    "dot_vjp_r": [((), (X, real(BATCH, OUT)), None), ((), (LEAD, ROW), None), ((), (LEAD, real(OUT, prefix="...")), None)],
+    "mean": _REDUCTIONS,
+    "sum": _REDUCTIONS,
+    "mean_vjp": [((), (S, X), None), (("batch",), (V, X), None), (("model",), (ROW, LEAD), None)],
+    "broadcast_like": [((), (S, X), None), ((), (V, LEAD), None), ((), (real(BATCH), X), None), (("model",), (ROW, LEAD), None)],
+    "sum_to": [((), (X, V), None), ((), (X, real(BATCH)), None), ((), (X, real(MODEL, BATCH)), None), ((), (LEAD, ROW), None)],
+    "zeros_like": [((), (X,), None), ((), (NET,), None), ((), (PAIR,), None)],
+    "ones_like": [((), (X,), None), ((), (NET,), None), ((), (PAIR,), None)],
+    "field": [(("w",), (LIN,), None), (("l2",), (NET,), None)],
+    "set_field": [(("b",), (LIN, real(OUT)), None), (("l1",), (NET, LIN), None)],
+    "record": [((), (real(IN, OUT), real(OUT)), LIN)],
+    "tuple": [((), (X, V, NET), None)],
+    "proj": [((1,), (PAIR,), None), ((0,), (TupleOf((NET, X)),), None)],
+    "set_elem": [((1,), (PAIR, V), None), ((0,), (TupleOf((NET, X)), NET), None)],
+}  # fmt: skip
+"""For each primitive with a real operand or result: attributes, operand types, and the result where they do not say."""
+
+DIMS = {"B": 2, "D": 3, "In": 2, "Out": 2}
+CASES = [pytest.param(op, example, id=f"{op}-{i}") for op, found in EXAMPLES.items() for i, example in enumerate(found)]
+
+
+def _pair_with_weight(op: str, example: Example) -> Program:
+    """`loss(c, x…) = Σ c · tanh-free result`: the weighted sum of the leaves of `op(x…)`, x the tuple of the operands."""
+    from tests.ad.check import _inner
+
+    attrs, types, declared = example
+    result = declared or infer(PRIMS[op], attrs, types, S, {m.name: m for m in (LINEAR, MLP)})
+    assert not isinstance(result, str), result
+    body = [Binding(f"x{i}", ty, Prim("proj", (i,), ("x",))) for i, ty in enumerate(types)]
+    body.append(Binding("y", result, Prim(op, attrs, tuple(f"x{i}" for i in range(len(types))))))
+    program = Program({m.name: m for m in (LINEAR, MLP)}, {})
+    ret = _inner(program, body, "y", "c", result)
+    params = (Param("c", result), Param("x", TupleOf((*types, S))))
+    loss = Function("loss", tuple(DIMS), params, S, tuple(body), ret)
+    return Program(program.modules, {"loss": loss})
+
+
+def test_every_primitive_has_a_row_and_every_row_a_primitive():
+    assert DERIVATIVES.keys() == PRIMS.keys()
+
+
+def test_every_row_says_something_of_every_operand():
+    for name, row in DERIVATIVES.items():
+        arity = PRIMS[name].arity
+        assert arity == 0 or row.operands, name
+        assert arity is None or len(row.operands) <= arity, name
+
+
+def test_every_row_with_a_derivative_is_checked_by_number():
+    opaque = {
+        name for name, row in DERIVATIVES.items() if row.operands and all(isinstance(r, Opaque) for r in row.operands)
+    }
+    assert EXAMPLES.keys() == DERIVATIVES.keys() - opaque - {"dim"}
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_the_first_derivative_is_the_central_difference(op: str, example: Example):
+    lead = (2,)
+    check_gradient(_pair_with_weight(op, example), "loss", DIMS, lead=lead)
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_the_second_derivative_is_the_central_difference_of_the_first(op: str, example: Example):
+    program = with_directional(_pair_with_weight(op, example), "loss")
+    check_gradient(program, "loss∂", DIMS, lead=(2,))
+
+
+@pytest.mark.parametrize("op", ["gelu", "tanh", "sigmoid", "log", "sqrt", "div", "exp", "sin", "cos", "pow"])
+def test_the_third_derivative_is_the_central_difference_of_the_second(op: str):
+    program = with_directional(with_directional(_pair_with_weight(op, EXAMPLES[op][-1]), "loss"), "loss∂")
+    check_gradient(program, "loss∂∂", DIMS, lead=(2,))
+
+
+def test_a_hyperparameter_has_no_cotangent():
+    assert isinstance(DERIVATIVES["real"].operand(0), Opaque)
+    assert str(Hyper("nat")) == "nat"
