@@ -64,12 +64,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """Generated source of `def entry(inputs, torch, dtype, device, draw): … return (…)`. `inputs` is a tuple in the
-    order of
-    `Emitted.inputs`; `constants` are exact numbers that become 0-d tensors once; `result` says how the returned leaves
-    form the entry's value (each leaf's operand name is its index in the returned tuple). `kernels` counts the calls
-    that
-    move data."""
+    """Generated source of `def entry(inputs, torch, keys, dtype, device)`. `inputs` is a tuple in the order of
+    `Emitted.inputs`; `result` says how the returned leaves form the entry's value (each leaf's operand name is its
+    index in the returned tuple); `keys` is `exec.keys`. `kernels` counts the calls that move data."""
 
     source: str
     inputs: tuple[Input, ...]
@@ -134,10 +131,19 @@ class _Emitter:
                 return self.filled(whole, op.op)
             case "add" | "sub", [Branch() as left, Branch() as right]:
                 return self.leafwise(op, left, right)
+            case "split_key", [Leaf(Operand(name))]:
+                return self.split(name, int(attr), ty)
             case "mul" | "div", [Leaf() as scalar, Branch() as tree] | [Branch() as tree, Leaf() as scalar]:
                 return self.scaled(op, tree, scalar, tree_first=args[0] is tree)
             case _:
                 return None
+
+    def split(self, key: str, count: int, ty: Type) -> Node:
+        assert isinstance(ty, TupleOf)
+        name = self.fresh()
+        self.lines.append(f"{name} = keys.split({key}, {count})")
+        parts = tuple((str(i), Leaf(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items))
+        return Branch(ty, parts)
 
     def filled(self, node: Node, op: str) -> Node:
         if isinstance(node, Branch):
@@ -232,4 +238,4 @@ def _source(function: Function, count: int, lines: list[str], returned: list[str
     if any("(one," in line for line in lines):
         body.insert(len(head), "one = torch.scalar_tensor(1.0, dtype=dtype, device=device)")
     title = "".join(c for c in function.name if c.isprintable())
-    return f"def entry(inputs, torch, dtype, device):  # {title}\n" + "".join(f"    {line}\n" for line in body)
+    return f"def entry(inputs, torch, keys, dtype, device):  # {title}\n" + "".join(f"    {line}\n" for line in body)

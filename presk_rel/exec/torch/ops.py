@@ -193,6 +193,19 @@ def _pow(attrs: tuple[Attr, ...], args: tuple[Operand, ...], result: Type) -> st
     return f"torch.pow({args[0].name}, {exponent if exponent < MAX_INT else number(Fraction(exponent))})"
 
 
+def _draw(call: str) -> Row:
+    """A draw on the host, as exact doubles, injected: the same numbers as the exact executor's."""
+
+    def row(attrs: tuple[Attr, ...], args: tuple[Operand, ...], result: Type) -> str:
+        shape = sizes(shape_of(result))
+        std = attrs[0] if attrs else Fraction(1)
+        assert isinstance(std, Fraction)
+        drawn = call.format(key=args[0].name, n=prod(shape), shape=shape, std=number(std))
+        return f"torch.from_numpy({drawn}).reshape({shape}).to(dtype=dtype, device=device)"
+
+    return row
+
+
 ROWS: dict[str, Row] = {
     "add": _pair("add"),
     "sub": _pair("sub"),
@@ -211,6 +224,7 @@ ROWS: dict[str, Row] = {
     "sin": _unary("torch.sin({0})"),
     "cos": _unary("torch.cos({0})"),
     "gelu'": _unary("torch.ops.aten.gelu_backward(one, {0})"),
+    "normal_pdf": _unary("torch.exp({0} * {0} * -0.5) * 0.3989422804014327"),
     "heaviside": _unary("torch.gt({0}, 0).to(dtype)"),
     "sign": _unary("torch.sign({0})"),
     "dot": _dot,
@@ -225,6 +239,8 @@ ROWS: dict[str, Row] = {
     "ones_like": _filled("1.0"),
     "zeros": _filled("0.0"),
     "ones": _filled("1.0"),
+    "normal": _draw("keys.standard_normal({key}, {n}) * {std}"),
+    "xavier_uniform": _draw("keys.xavier_uniform({key}, {shape})"),
 }
 """Tensor primitives. `const`, `dim`, `real`, and the primitives on trees, tuples and keys are `exec.torch.emit`'s
 own."""
