@@ -1,14 +1,25 @@
-"""The syntax trees of a program → facts of the relations that `schema` lists with origin "ast"."""
+"""The syntax trees of a program → facts of the relations that `schema` lists with origin "ast".
+
+Nothing is resolved here: facts say which scope lies in which, what each declares and where names are used. Trees are
+walked with a work list, since chains of `let` and of operators may be ten thousand long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from presk_rel.diagnostics import Span
+from presk_rel.facts.builtins import BUILTIN_SCOPE, EFFECT_SCOPE, EFFECTS, FUNCTIONS, MODULES, TYPES, builtin_id
+from presk_rel.facts.jumps import jumps
 from presk_rel.syntax import ast
 
 Row = tuple[str | int, ...]
+Node = ast.Expr | ast.TypeExpr | ast.ModuleExpr
+
+REFERENCES = {"training": ("model", "objective", "optimizer"), "inference": ("model", "generate"), "optimizer": ()}
+"""The fields of configuration blocks that name a declaration. Names elsewhere in a block are words of its own, which
+may happen to be declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,356 @@ def decl_id(ident: ast.Ident) -> str:
     return use_id(ident.span)
 
 
+def file_scope(path: str) -> str:
+    return f"file {path}"
+
+
 def ast_facts(sources: Sources) -> AstFacts:
     """Facts of every file of a program."""
-    raise NotImplementedError
+    collector = _Collector()
+    collector.builtins()
+    for file in sources.files:
+        collector.file(file, sources.imports)
+    return AstFacts(collector.rows, collector.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a node stands: names are looked up in `scope`, those of types in `types` (arguments and locals are no types,
+    so that `key : key` means the type). `owner` is the function, module or type alias that mentions what stands here;
+    `signature` the function whose signature it is part of; `in_dim` says that a name here stands for a dimension."""
+
+    scope: str
+    types: str
+    owner: str | None = None
+    signature: str | None = None
+    in_dim: bool = False
+    optional: bool = False
+    function: str | None = None
+
+
+@dataclass(slots=True)
+class _Collector:
+    rows: dict[str, list[Row]] = field(default_factory=dict[str, list[Row]])
+    spans: dict[str, Span] = field(default_factory=dict[str, Span])
+    _ordinals: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    _mentions: dict[str, int] = field(default_factory=dict[str, int])
+    _todo: list[tuple[Node, _Place]] = field(default_factory=list[tuple[Node, _Place]])
+
+    def add(self, relation: str, *row: str | int) -> None:
+        self.rows.setdefault(relation, []).append(row)
+
+    # ------------------------------------------------------------------------------------------------ declarations
+
+    def builtins(self) -> None:
+        for name in (*FUNCTIONS, *TYPES, *MODULES):
+            self._declare_id(BUILTIN_SCOPE, name, builtin_id(name), "builtin")
+        for name in EFFECTS:
+            self._declare_id(EFFECT_SCOPE, name, builtin_id(name), "effect")
+
+    def file(self, file: ast.File, imports: Mapping[str, str]) -> None:
+        scope = file_scope(file.path)
+        self.add("parent", scope, BUILTIN_SCOPE)
+        self.add("parent", _effects(file.path), EFFECT_SCOPE)
+        for decl in file.decls:
+            self._decl(decl, file.path, _Place(scope, scope), imports)
+
+    def _decl(self, decl: ast.Decl, path: str, place: _Place, imports: Mapping[str, str]) -> None:
+        match decl:
+            case ast.Import(alias=alias):
+                alias_id = self.declare(place.scope, alias, "import")
+                if alias_id in imports:
+                    self.add("alias", alias_id, file_scope(imports[alias_id]))
+            case ast.Const(name=name, type=annotation, value=value):
+                self.declare(place.scope, name, "const")
+                self.walk([annotation, value], place)
+            case ast.StaticAssert(condition=condition):
+                self.walk([condition], place)
+            case ast.Dim(name=name, bound=bound):
+                self.declare(place.scope, name, "dim")
+                self.walk([bound], place)
+            case ast.TypeAlias(name=name, type=meaning):
+                alias_id = self.declare(place.scope, name, "type")
+                self._holder(alias_id, meaning)
+                self._owned([meaning], replace(place, owner=alias_id))
+            case ast.Effect(name=name):
+                self.declare(_effects(path), name, "effect")
+            case ast.Model(name=name, module=module):
+                self._holder(self.declare(place.scope, name, "model"), module)
+                self.walk([module], place)
+            case ast.Module():
+                self._module(decl, path, place)
+            case ast.Fn():
+                self._function(decl, path, place)
+            case ast.Config():
+                self._config(decl, path, place)
+
+    def _module(self, module: ast.Module, path: str, outer: _Place) -> None:
+        scope = self.declare(outer.scope, module.name, "module")
+        self.add("parent", scope, outer.scope)
+        place = _Place(scope, scope)
+        for parameter in module.type_params:
+            self.declare(scope, parameter.name, "typeparam")
+        for member in module.members:
+            self._member(member, path, place)
+        self.add("extent", scope, self._mentions.pop(scope, 0))
+
+    def _member(self, member: ast.Member, path: str, place: _Place) -> None:
+        match member:
+            case ast.Param(names=names, type=annotation):
+                for name in names:
+                    self.declare(place.scope, name, "parameter")
+                self.walk([annotation], place)
+            case ast.Use(names=names, module=module):
+                for name in names:
+                    self._holder(self.declare(place.scope, name, "use"), module)
+                self.walk([module], replace(place, owner=place.scope))
+            case ast.Fn():
+                self._function(member, path, place)
+
+    def _function(self, function: ast.Fn, path: str, outer: _Place) -> None:
+        """Two scopes: the type parameters, in which the signature's types stand, and inside it the arguments."""
+        scope = self.declare(outer.scope, function.name, "function")
+        self.add("parent", scope, outer.scope)
+        self.add("within", scope, scope)
+        arguments = self._binder_scope(f"{scope}()", _Place(scope, scope, function=scope))
+        for type_param in function.type_params:
+            self.declare(scope, type_param.name, "typeparam")
+        for param in function.params:
+            decl = self.declare(arguments.scope, param.name, "axis" if param.is_axis else "argument")
+            self._holder(decl, param.type)
+        signature = replace(arguments, scope=scope, signature=scope)
+        self.walk([*(param.type for param in function.params), function.result], signature)
+        for effect in function.uses:
+            self._use(effect.text, effect.span, _Place(_effects(path), scope))
+            self.add("effect_clause", scope, use_id(effect.span))
+        defaults = [param.default for param in function.params]
+        self._owned([*defaults, function.body], replace(arguments, owner=scope))
+
+    def _config(self, config: ast.Config, path: str, place: _Place) -> None:
+        if config.kind == "optimizer":
+            self.declare(_optimizers(path), config.name, "optimizer")
+        words = replace(place, optional=True)
+        for item in config.items:
+            match item:
+                case ast.Checkpoint(steps=steps):
+                    self.walk([steps], words)
+                case ast.ConfigField(name=name, type=annotation, value=value):
+                    self.walk([annotation], words)
+                    if name.text not in REFERENCES[config.kind]:
+                        self.walk([value], words)
+                    elif name.text == "optimizer" and isinstance(value, ast.Name):
+                        self._use(value.text, value.span, _Place(_optimizers(path), place.types))
+                    else:
+                        self.walk([value], place)
+
+    def declare(self, scope: str, ident: ast.Ident, kind: str) -> str:
+        decl = decl_id(ident)
+        self.spans[decl] = ident.span
+        if ident.text != "_":
+            self._declare_id(scope, ident.text, decl, kind)
+        return decl
+
+    def _declare_id(self, scope: str, name: str, decl: str, kind: str) -> None:
+        ordinal = self._ordinals[scope, name] = self._ordinals.get((scope, name), 0) + 1
+        self.add("declares", scope, name, decl, ordinal)
+        self.add("kind", decl, kind)
+
+    def _holder(self, decl: str, module: ast.ModuleExpr | ast.TypeExpr | None) -> None:
+        """`decl` stands for a module instance: one `component` per module of `outer ∘ … ∘ inner`."""
+        for index, path in enumerate(_components(module), 1):
+            self.add("component", decl, index, path)
+
+    # -------------------------------------------------------------------------------------------------------- uses
+
+    def _owned(self, roots: Iterable[Node | None], place: _Place) -> None:
+        """Walks what `place.owner` mentions, and says how many mentions that were."""
+        self.walk(roots, place)
+        assert place.owner is not None
+        self.add("extent", place.owner, self._mentions.pop(place.owner, 0))
+
+    def walk(self, roots: Iterable[Node | None], place: _Place) -> None:
+        """Visits trees in source order."""
+        for root in roots:
+            if root is not None:
+                self._todo.append((root, place))
+            while self._todo:
+                self._visit(*self._todo.pop())
+
+    def _push(self, nodes: Iterable[Node | None], place: _Place) -> None:
+        self._todo.extend((node, place) for node in reversed([*nodes]) if node is not None)
+
+    def _visit(self, node: Node, place: _Place) -> None:
+        match node:
+            case ast.Name(text=text, span=span):
+                self._use(text, span, place)
+            case ast.Let():
+                self._lets(node, place)
+            case ast.Lambda(pattern=pattern, type=annotation, body=body):
+                inner = self._binder_scope(use_id(node.span), place)
+                self._bind(inner.scope, pattern)
+                self._push([body], inner)
+                self._push([annotation], place)
+            case ast.Field(base=base):
+                self._field(node, place)
+                self._push([base], replace(place, in_dim=False) if place.in_dim else place)
+            case _ if isinstance(node, ast.TypeExpr):
+                self._type(node, place)
+            case _:
+                self._push(_children(node), place)
+
+    def _use(self, name: str, span: Span, place: _Place) -> None:
+        use = use_id(span)
+        self.add("ref", use, place.scope, name)
+        self._note_use(use, span, place)
+        if place.in_dim and place.signature is not None:
+            self.add("dim_position", use, place.signature, span.start.offset)
+
+    def _field(self, node: ast.Field, place: _Place) -> None:
+        head = _path_use(node.base)
+        if head is not None:
+            use = use_id(node.name.span)
+            self.add("qualified", use, head, node.name.text)
+            self._note_use(use, node.name.span, place)
+
+    def _note_use(self, use: str, span: Span, place: _Place) -> None:
+        self.spans[use] = span
+        if place.optional:
+            self.add("optional", use)
+        if place.owner is not None:
+            index = self._mentions[place.owner] = self._mentions.get(place.owner, 0) + 1
+            self.add("mention", place.owner, index, use)
+
+    def _lets(self, first: ast.Let, place: _Place) -> None:
+        """A chain of `let`s, each a scope in the one before."""
+        values: list[tuple[Node, _Place]] = []
+        scopes: list[str] = [place.scope]
+        body: ast.Expr = first
+        while isinstance(body, ast.Let):
+            values.append((body.value, place))
+            place = self._binder_scope(use_id(body.span), place)
+            self._bind(place.scope, body.pattern)
+            scopes.append(place.scope)
+            body = body.body
+        for scope, outer, region in jumps(len(scopes)):
+            self.add("jump", scopes[scope], scopes[outer], scopes[scope])
+            for inside in region:
+                self.add("in_region", scopes[inside], scopes[scope])
+        self._push([body], place)
+        self._todo.extend(reversed(values))
+
+    def _binder_scope(self, scope: str, outer: _Place) -> _Place:
+        self.add("parent", scope, outer.scope)
+        if outer.function is not None:
+            self.add("within", scope, outer.function)
+        return replace(outer, scope=scope)
+
+    def _bind(self, scope: str, pattern: ast.Pattern) -> None:
+        todo = [pattern]
+        while todo:
+            match todo.pop():
+                case ast.NamePattern(name=name):
+                    self.declare(scope, name, "local")
+                case ast.TuplePattern(items=items):
+                    todo.extend(reversed(items))
+
+    def _type(self, node: ast.TypeExpr, place: _Place) -> None:
+        dim = replace(place, in_dim=True)
+        match node:
+            case ast.RealType(axes=axes) | ast.MaskType(axes=axes):
+                self._push([axis.dim for axis in axes], dim)
+            case ast.IdxType(bound=bound, axes=axes):
+                self._push([bound, *(axis.dim for axis in axes)], dim)
+            case ast.ParamType(inner=inner):
+                self._push([inner], place)
+            case ast.ParamsType(module=module):
+                arguments = place.scope if place.signature is None else f"{place.signature}()"
+                self._push([module], replace(place, scope=arguments))
+            case ast.NamedType(path=path, dims=dims):
+                self._push(dims or (), dim)
+                self._push([path], replace(place, scope=place.types))
+            case ast.TupleType(items=items):
+                self._push(items, place)
+
+
+def _effects(path: str) -> str:
+    return f"effects {path}"
+
+
+def _optimizers(path: str) -> str:
+    return f"optimizers {path}"
+
+
+def _path_use(path: ast.Expr) -> str | None:
+    """The use that a path ends in: `m.MiniGPT{…}` → that of `MiniGPT`. None for what is no path. (A path that starts
+    at no name, `f(x).a.b`, gives a use that no rule resolves.)"""
+    while isinstance(path, ast.DimApply):
+        path = path.base
+    match path:
+        case ast.Name(span=span) | ast.Field(name=ast.Ident(span=span)):
+            return use_id(span)
+        case _:
+            return None
+
+
+def _components(module: ast.ModuleExpr | ast.TypeExpr | None) -> list[str]:
+    """The uses that name the modules whose functions an instance runs: `stack{L}(Block)` runs those of `Block`."""
+    found: list[str] = []
+    todo = [module]
+    while todo:
+        match todo.pop():
+            case ast.ModuleRef(path=path, modules=()) | ast.NamedType(path=path):
+                use = _path_use(path)
+                found.extend([] if use is None else [use])
+            case ast.ModuleRef(modules=modules):
+                todo.extend(reversed(modules))
+            case ast.Compose(outer=outer, inner=inner):
+                todo.extend((inner, outer))
+            case _:
+                pass
+    return found
+
+
+def _children(node: Node) -> list[Node | None]:
+    """The parts of a node that stand in the same scope, in source order."""
+    match node:
+        case ast.Negate(operand=operand):
+            return [operand]
+        case ast.Binary(left=left, right=right):
+            return [left, right]
+        case ast.Call(callee=callee, args=args):
+            return [callee, *(_argument(arg) for arg in args)]
+        case ast.DimApply(base=base, dims=dims):
+            return [base, *dims]
+        case ast.Index(base=base, selectors=selectors):
+            return [base, *(part for selector in selectors for part in _selector(selector))]
+        case ast.Ein(body=body):
+            return [body]
+        case ast.Ascribe(value=value, type=annotation):
+            return [value, annotation]
+        case ast.Tuple(items=items):
+            return [*items]
+        case ast.ModuleRef(path=path, dims=dims, modules=modules):
+            return [path, *dims, *modules]
+        case ast.Compose(outer=outer, inner=inner):
+            return [outer, inner]
+        case _:
+            return []
+
+
+def _argument(arg: ast.Arg) -> ast.Expr | None:
+    match arg:
+        case ast.Positional(value=value) | ast.Named(value=value):
+            return value
+        case ast.NamedAxis(dim=dim):
+            return dim
+        case ast.AxisArg():
+            return None
+
+
+def _selector(selector: ast.Selector) -> tuple[ast.Expr, ...]:
+    match selector:
+        case ast.At(index=index):
+            return (index,)
+        case ast.Slice(low=low, high=high):
+            return (low, high)

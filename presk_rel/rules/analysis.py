@@ -7,21 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from presk_rel.diagnostics import Span
-from presk_rel.facts.ast_facts import AstFacts
-from presk_rel.rules.engine import Engine, Relations
+from presk_rel.facts.ast_facts import AstFacts, Row
+from presk_rel.facts.similar import similar
+from presk_rel.rules.engine import Engine, Relations, solve
+from presk_rel.rules.program import rules_for
 
-CycleKind = Literal["function", "module", "type"]
+Space = Literal["name", "member", "optimizer", "effect"]
+
+NAME_RELATIONS = frozenset(
+    ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A use that resolves to nothing. `near` are visible names one slip away, in alphabetical order."""
+    """A use that resolves to nothing: a name, a `member` of an import or module, an optimizer block, or an effect.
+    `near` are names one slip away that would resolve, in alphabetical order."""
 
     use: str
     name: str
+    space: Space
     span: Span
     near: tuple[str, ...]
 
@@ -30,9 +38,9 @@ class Unresolved:
 class Duplicate:
     """`later` declares a name that its scope already has from `earlier`."""
 
+    name: str
     later: Span
     earlier: Span
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +56,10 @@ class ImplicitDim:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Declarations each of which mentions the next, and the last the first; `decls` begins with the one that stands
-    first in the source. `uses` are the places of the mentions."""
+    """Declarations of one kind (function, module, model, type) each of which mentions the next, and the last the
+    first. `decls` begins with the one that stands first in the source; `uses[i]` is where `decls[i]` mentions."""
 
-    kind: CycleKind
+    kind: str
     decls: tuple[str, ...]
     uses: tuple[Span, ...]
 
@@ -61,36 +69,120 @@ class Names:
     """Which declaration each use of a name means (spec: "Elaboration"). Ids: `facts.ast_facts.use_id`, `decl_id`.
 
     `resolve` answers for `Name`s (their span), for the member of a path that starts at an import or a module
-    (`m.V`, `m.MiniGPT`, `Linear.apply`: the span of the `Field`'s `Ident`), and for `model`, `objective`, `optimizer`,
-    `generate` of configuration blocks. Builtins are `builtin:mean`; `l1.apply` through a sub-module or a module-typed
-    parameter is `selected`, since which instance it is, is elaboration's matter.
+    (`m.V`, `m.MiniGPT`, `Linear.apply`: the span of the `Field`'s `Ident`), for `model`, `objective`, `optimizer`,
+    `generate` of configuration blocks, and for the effects of a `uses` clause. Builtins are `builtin:mean`. `l1.apply`
+    through a sub-module or a module-typed parameter is `selected`, since which instance it is, is elaboration's matter.
     """
 
     relations: Relations
     facts: AstFacts
     uses: Mapping[str, str]
+    selections: Mapping[str, str]
+    hidden: Mapping[str, str]
     unresolved: tuple[Unresolved, ...]
     duplicates: tuple[Duplicate, ...]
-    implicit: tuple[ImplicitDim, ...]
+    implicit: Mapping[str, tuple[ImplicitDim, ...]]
     cycles: tuple[Cycle, ...]
 
     def resolve(self, span: Span) -> str | None:
         """The id of the declaration that the use at `span` means, None if it has none (or is no use)."""
-        raise NotImplementedError
+        return self.uses.get(f"{span.file}@{span.start.offset}")
 
     def selected(self, span: Span) -> str | None:
-        """The function that `l1.apply` (`span` of its `Ident`) selects through a sub-module or module-typed parameter."""
-        raise NotImplementedError
+        """The function that `l1.apply` (`span` of its `Ident`) selects through a sub-module or a module-typed parameter;
+        None through a composition, whose `apply` is no one function."""
+        return self.selections.get(f"{span.file}@{span.start.offset}")
 
     def implicit_dims(self, function: str) -> tuple[ImplicitDim, ...]:
         """The implicit dimensions of a function (id of its declaration), in order of first use."""
-        raise NotImplementedError
+        return self.implicit.get(function, ())
 
     def shadowed(self, decl: str) -> str | None:
         """The declaration of an outer scope that `decl` hides, if any."""
-        raise NotImplementedError
+        return self.hidden.get(decl)
 
 
 def resolve_names(facts: AstFacts, engine: Engine = "auto") -> Names:
-    """Runs the rules of scopes and of cycles over the facts of a program."""
-    raise NotImplementedError
+    """Runs the rules of scopes and of cycles over the facts of a program; a second time, with names that are close to
+    the unknown ones, if there are any."""
+    program = rules_for(NAME_RELATIONS)
+    rows = {name: facts.rows.get(name, []) for name in program.inputs}
+    relations = solve(program, rows, engine)
+    unknown = {str(name) for _, name in relations.table("unresolved")}
+    if unknown:
+        rows["similar"] = cast(list[Row], similar(unknown, [str(name) for _, name, _, _ in rows["declares"]]))
+        relations = solve(program, rows, engine)
+    return Names(
+        relations,
+        facts,
+        _pairs(relations, "resolves"),
+        _pairs(relations, "selects"),
+        _pairs(relations, "shadows"),
+        _unresolved(relations, facts),
+        _duplicates(relations, facts),
+        _implicit(relations, facts),
+        _cycles(relations, facts),
+    )
+
+
+def _pairs(relations: Relations, name: str) -> dict[str, str]:
+    return {str(key): str(value) for key, value in relations.table(name)}
+
+
+def _place(span: Span) -> tuple[str, int]:
+    return span.file, span.start.offset
+
+
+def _unresolved(relations: Relations, facts: AstFacts) -> tuple[Unresolved, ...]:
+    spaces: dict[str, Space] = {str(row[0]): _space(str(row[1])) for row in facts.rows.get("ref", [])}
+    near: dict[str, list[str]] = {}
+    for use, _, candidate in relations.rows("near_miss"):
+        near.setdefault(str(use), []).append(str(candidate))
+    found = [
+        Unresolved(use, name, spaces.get(use, "member"), facts.spans[use], tuple(near.get(use, ())))
+        for use, name in _pairs(relations, "unresolved").items()
+    ]
+    return tuple(sorted(found, key=lambda u: _place(u.span)))
+
+
+def _space(scope: str) -> Space:
+    if scope.startswith("optimizers "):
+        return "optimizer"
+    return "effect" if scope.startswith("effects ") else "name"
+
+
+def _duplicates(relations: Relations, facts: AstFacts) -> tuple[Duplicate, ...]:
+    names = {str(decl): str(name) for _, name, decl, _ in facts.rows.get("declares", [])}
+    found = [
+        Duplicate(names[decl], facts.spans[decl], facts.spans[earlier])
+        for decl, earlier in _pairs(relations, "duplicate").items()
+        if earlier in facts.spans
+    ]
+    return tuple(sorted(found, key=lambda d: _place(d.later)))
+
+
+def _implicit(relations: Relations, facts: AstFacts) -> dict[str, tuple[ImplicitDim, ...]]:
+    by_function: dict[str, list[ImplicitDim]] = {}
+    for function, name, use in relations.rows("implicit_dim"):
+        dim = ImplicitDim(str(function), str(name), str(use), facts.spans[str(use)])
+        by_function.setdefault(dim.function, []).append(dim)
+    return {f: tuple(sorted(dims, key=lambda d: _place(d.span))) for f, dims in by_function.items()}
+
+
+def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
+    """The cycles of `endless`, by which each declaration that never ends has exactly one successor."""
+    endless = {str(decl): (int(index), str(target)) for decl, index, target in relations.rows("endless")}
+    uses = {(str(decl), int(i)): str(use) for name in ("component", "mention") for decl, i, use in facts.rows.get(name, [])}
+    kinds = {str(decl): str(kind) for decl, kind in facts.rows.get("kind", [])}
+    cycles: list[Cycle] = []
+    left = {str(decl) for (decl,) in relations.table("recursive")}
+    for start in sorted(left, key=lambda d: _place(facts.spans[d])):
+        decls: list[str] = []
+        while start in left:
+            left.remove(start)
+            decls.append(start)
+            start = endless[start][1]
+        if decls:
+            places = tuple(facts.spans[uses[d, endless[d][0]]] for d in decls)
+            cycles.append(Cycle(kinds[decls[0]], tuple(decls), places))
+    return tuple(cycles)
