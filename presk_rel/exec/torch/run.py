@@ -50,7 +50,7 @@ def compile_entry(program: Program, entry: str, dims: Mapping[str, int], dtype: 
     torch: Any = import_module("torch")
     place = _device(torch, device)
     emitted = emit(program, entry, dict(dims))
-    namespace: dict[str, Any] = {"__builtins__": {"float": float}}
+    namespace: dict[str, Any] = {}
     exec(compile(emitted.source, f"<presk {len(emitted.source)}>", "exec"), namespace)
     function, kind = namespace["entry"], getattr(torch, _DTYPES[dtype])
 
