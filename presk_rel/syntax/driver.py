@@ -6,6 +6,7 @@ skipping chains of `?` rules in one step (`_chain`) halves the time of a parse.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -56,6 +57,7 @@ class _Driver:
     table: Table
     steps: list[_Step]
     chains: dict[tuple[int, str, str], int]
+    restarts: int = 0
     states: list[int] = field(default_factory=list[int])
     values: list[Any] = field(default_factory=list[Any])
     starts: list[Pos] = field(default_factory=list[Pos])
@@ -188,7 +190,8 @@ class _Driver:
 
     def restart(self, failed: int) -> int:
         """Unwinds to the list that the next declaration, member or item belongs to; gives its index, or -1."""
-        for index, level in self.layout.restarts:
+        for index, level in self.layout.restarts[self.restarts :]:
+            self.restarts += 1
             if index < failed:
                 continue
             goals = ("member", "config_item") if level == "close" else (level,)
@@ -205,15 +208,14 @@ class _Driver:
         return False
 
 
-_STEPS: dict[int, list[_Step]] = {}
-_CHAINS: dict[tuple[int, str, str], int] = {}
+@functools.cache
+def _machine() -> tuple[Table, list[_Step], dict[tuple[int, str, str], int]]:
+    """The table, its productions ready to run, and the chains met so far (they depend on the grammar alone)."""
+    grammar = table()
+    return grammar, [_step(production) for production in grammar.productions], {}
 
 
 def drive(file: str, layout: Layout, start: str) -> tuple[Any, list[Diagnostic]]:
     """Reads the tokens from `start` (a start rule of grammar.lark): the tree, or None, and the syntax errors."""
-    the_table = table()
-    steps = _STEPS.setdefault(0, []) or _STEPS[0]
-    if not steps:
-        steps.extend(_step(production) for production in the_table.productions)
-    driver = _Driver(file, layout, start, the_table, steps, _CHAINS)
+    driver = _Driver(file, layout, start, *_machine())
     return driver.run(), driver.diagnostics.items

@@ -7,7 +7,7 @@ from typing import Final
 from presk_rel.diagnostics import Diagnostic, Span
 from presk_rel.syntax.lalr import Table
 from presk_rel.syntax.token import (
-    CONTEXTUAL, DECIMAL, END, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, STRING, TYPED, Token,
+    DECIMAL, END, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, STRING, TYPED, Token,
 )  # fmt: skip
 
 _EXPRESSION: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, "-", "(", "λ", "ein", "let"}
@@ -34,9 +34,11 @@ def expected(table: Table, states: list[int], kinds: list[str]) -> list[str]:
     words: list[str] = []
     rest = set(kinds)
     for phrase, mark, covered in _WORDS:
-        if mark in rest:
+        if mark in rest and not (mark == NAME and "use" in kinds):
             words.append(phrase)
             rest -= covered
+    if words and words[0].startswith("a member"):
+        rest -= NAME_KINDS  # after `module M {` a name would start type parameters, and the brace would be another one
     after_value = len(rest & _OPERATORS) > 5
     if after_value:
         rest -= _OPERATORS | _POSTFIX
@@ -104,18 +106,19 @@ def syntax_error(file: str, table: Table, states: list[int], tokens: list[Token]
 def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
     token, before = tokens[at], tokens[at - 1] if at else None
     wants_value = NAT in kinds
+    if before is not None and before.kind == NEWLINE:
+        if token.kind in ("-", "^"):
+            return f"a line that starts with `{token.kind}` does not go on with the line above: put it all in parentheses"
+        if wants_value:
+            return "a `let` is followed by an expression on the next line"
+    if before is None or before.end.line < token.start.line:
+        return None
     if token.kind in RESERVED and NAME in kinds and token.kind not in "ℝλ":
         return f"`{token.text}` is a reserved word and cannot be a name"
-    if before is None:
-        return None
-    if token.kind in ("-", "^") and before.kind == NEWLINE:
-        return f"a line that starts with `{token.kind}` does not go on with the line above: put the expression in parentheses"
     if token.kind == NEWLINE and wants_value and before.kind in _OPERATORS:
         return f"an expression ends with its line: move `{before.text}` to the start of the next one"
     if before.kind == "," and token.kind in (")", "]", "}"):
         return "a list does not end with a comma"
-    if before.kind == NEWLINE and wants_value and "let" in kinds and CONTEXTUAL <= set(kinds):
-        return "a `let` is followed by an expression on the next line"
-    if token.kind == NAME and token.text == "in" and NEWLINE in kinds:
+    if token.text == "in" and NEWLINE in kinds:
         return "there is no `in`: what a `let` is for starts on the next line"
     return None

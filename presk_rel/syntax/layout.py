@@ -38,17 +38,24 @@ _DECL_STARTS: Final[dict[str, frozenset[str]]] = {
 }
 """A line that starts with the key, followed by one of the kinds, starts a declaration or member whatever is open."""
 
-_MEMBERS: Final = frozenset({"fn", "use", "param"})
+_DECLS: Final = frozenset(_DECL_STARTS) - {"use", "param"}
+_BODIES: Final = frozenset({"module", "config"})
 _HEADS: Final = frozenset({"optimizer", "training", "inference"})
 
 
 @dataclass(slots=True)
 class _Open:
-    """An open bracket. `kind` is `(`, `[`, `{`, or `module`/`config` for the brace of a body."""
+    """An open bracket, at `index` of the output. `kind` is `(`, `[`, `{`, or `module`/`config` for the brace of a body.
+
+    `lets` bindings in it still wait for their line break. Of a body: the column of the keyword that heads it, and
+    whether its first line is indented further.
+    """
 
     kind: str
     index: int
     lets: int = 0
+    column: int = 0
+    indented: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +81,13 @@ class _Filter:
     line_starts: bool = True
     reported: bool = False
     type_params: int = -1
+    head: int = 0
 
     def run(self) -> None:
         for i, token in enumerate(self.raw):
             kind = token.kind
             if kind == NEWLINE:
-                self.newline(token, self.raw[i + 1].kind)
+                self.newline(token, i)
                 self.line_starts = True
                 continue
             if self.line_starts:
@@ -101,18 +109,22 @@ class _Filter:
             self.stack[-1].lets += 1
         elif kind == "," and self.stack:
             self.commas.add(self.stack[-1].index)
+        elif kind == ERROR:
+            self.reported = True
         elif kind == ":" and self.stack:
             self.colons.append((len(self.out), self.stack[-1].kind, self.stack[-1].index))
 
     # -------------------------------------------------------------------------------------------- line breaks
 
-    def newline(self, token: Token, following: str) -> None:
-        if not self.out or following in CONTINUES or self.out[-1].kind in ("=", NEWLINE):
+    def newline(self, token: Token, i: int) -> None:
+        if not self.out or self.raw[i + 1].kind in CONTINUES or self.out[-1].kind == NEWLINE:
+            return
+        if self.out[-1].kind == "=" and self.level(i + 1) is None:
             return
         if self.stack:
             top = self.stack[-1]
-            if top.kind in ("module", "config"):
-                if self.out[-1].kind == "{" and top.index == len(self.out) - 1:
+            if top.kind in _BODIES:
+                if top.index == len(self.out) - 1:
                     return
             elif top.lets and self.out[-1].kind in _ENDS_VALUE:
                 top.lets -= 1
@@ -127,37 +139,46 @@ class _Filter:
 
     def start_of_line(self, i: int) -> None:
         level = self.level(i)
-        if level in ("decl", "member"):
-            keep = 1 if level == "member" else 0
-            if len(self.stack) > keep:
-                self.unclosed(keep, self.raw[i])
-        if level is not None:
-            self.restarts.append((len(self.out), level))
+        if level is None:
+            return
+        keep = 0 if level == "decl" else 1
+        if len(self.stack) > keep:
+            self.unclosed(keep, self.raw[i])
+        self.reported = False
+        self.type_params = -1
+        self.restarts.append((len(self.out), level))
 
     def level(self, i: int) -> Level | None:
-        body = self.stack[0].kind if self.stack else None
-        if self.raw[i + 1 : i + 2] and self.raw[i + 1].kind in _DECL_STARTS.get(self.raw[i].kind, ()):
-            if body == "module" and self.raw[i].kind in _MEMBERS:
-                return "member"
-            if self.raw[i].kind == "fn" or self.raw[i].kind not in _MEMBERS:
-                if self.raw[i].kind == "model" and self.stack and not self.is_model(i):
-                    return None
-                return "decl"
-        if body == "config" and len(self.stack) == 1:
-            return "config_item" if self.raw[i].kind != "}" else None
-        return None
+        """What begins at raw token `i`, the first of its line; None for a line that goes on with something."""
+        kind = self.raw[i].kind
+        certain = kind in _DECL_STARTS and self.raw[i + 1].kind in _DECL_STARTS[kind]
+        body = self.body()
+        free = len(self.stack) == (body is not None)
+        if kind == "model":
+            certain = certain and self.raw[i + 2].kind == "="
+            if not certain and (body is None or body.kind != "config"):
+                return None
+        if body is None:
+            return "decl" if kind in _DECLS and (certain or free) else None
+        if body.indented is None:
+            body.indented = self.raw[i].start.column > body.column
+        if certain and body.indented and self.raw[i].start.column <= body.column:
+            return "decl" if kind in _DECLS else None
+        if body.kind == "config":
+            return "config_item" if (free and kind != "}") or (certain and kind in _DECLS) else None
+        return "member" if kind in _DECL_STARTS and (certain or free) else None
 
-    def is_model(self, i: int) -> bool:
-        """`model X =` could stand in brackets only by a slip; two names in a row never do."""
-        return [t.kind for t in self.raw[i + 2 : i + 3]] == ["="]
+    def body(self) -> _Open | None:
+        return self.stack[0] if self.stack and self.stack[0].kind in _BODIES else None
 
     # ----------------------------------------------------------------------------------------------- brackets
 
     def open(self, i: int, token: Token) -> None:
         kind = self.body_kind(i) if token.kind == "{" and not self.stack else token.kind
-        self.stack.append(_Open(kind, len(self.out)))
+        column = self.raw[self.head].start.column if kind in _BODIES else 0
+        self.stack.append(_Open(kind, len(self.out), column=column))
         self.out.append(token)
-        brackets = len(self.stack) - (self.stack[0].kind in ("module", "config"))
+        brackets = len(self.stack) - (self.body() is not None)
         if brackets > MAX_NESTING and not self.reported:
             self.report("E0005", f"nesting deeper than {MAX_NESTING} levels", len(self.out) - 1, help=TOO_DEEP)
 
@@ -166,8 +187,10 @@ class _Filter:
         out = self.out
         if len(out) >= 2 and out[-1].kind in NAME_KINDS:
             if out[-2].kind in _HEADS:
+                self.head = i - 2
                 return "config"
             if out[-2].kind == "module":
+                self.head = i - 2
                 following = next((t.kind for t in self.raw[i + 1 : i + 3] if t.kind != NEWLINE), END)
                 if following not in NAME_KINDS:
                     return "module"
@@ -179,38 +202,37 @@ class _Filter:
     def close(self, token: Token) -> None:
         depth = self.matching(token.kind)
         if depth < 0:
-            if not self.reported:
-                span = Span(self.file, token.start, token.end)
-                self.diagnostics.error("E0004", f"`{token.kind}` closes nothing", span)
-                self.reported = bool(self.stack)
-            self.out.append(token._replace(kind=ERROR))
+            self.stray(token)
             return
         if depth < len(self.stack) - 1:
             self.unclosed(depth + 1, token)
         opened = self.stack.pop()
         self.closes[opened.index] = len(self.out)
-        if opened.kind in ("module", "config"):
-            self.close_body(token)
+        if opened.kind in _BODIES:
+            if self.out[-1].kind != NEWLINE and opened.index != len(self.out) - 1:
+                self.end_line(token.start)
+            self.restarts.append((len(self.out), "close"))
         if opened.index != self.type_params:
             self.type_params = -1
         self.out.append(token)
 
-    def close_body(self, token: Token) -> None:
-        if self.out[-1].kind != NEWLINE and self.stack_index_of_body() != len(self.out) - 1:
-            self.end_line(token.start)
-        self.restarts.append((len(self.out), "close"))
-
-    def stack_index_of_body(self) -> int:
-        """Where the body just popped was opened: the only key of `closes` that points at the next token."""
-        return next(reversed(self.closes))
+    def stray(self, token: Token) -> None:
+        """A closing bracket with no partner; where another bracket is open, that one is closed by the wrong sign."""
+        span = Span(self.file, token.start, token.end)
+        if not self.reported and self.stack and self.stack[-1].kind not in _BODIES:
+            index = self.stack[-1].index
+            message = f"this `{self.out[index].kind}` is closed by `{token.kind}`"
+            self.report("E0004", message, index, labels=(Label(span, "closed here"),))
+        elif not self.reported:
+            self.diagnostics.error("E0004", f"this `{token.kind}` closes nothing", span)
+            self.reported = True
+        self.out.append(token._replace(kind=ERROR))
 
     def matching(self, closer: str) -> int:
         for depth in range(len(self.stack) - 1, -1, -1):
             kind = self.stack[depth].kind
             if _CLOSING.get(kind, "}") == closer:
                 return depth
-            if kind in ("module", "config"):
-                break
         return -1
 
     def unclosed(self, keep: int, at: Token) -> None:
@@ -223,11 +245,10 @@ class _Filter:
             self.report("E0004", f"this `{opener}` is never closed", index, labels=labels)
         while len(self.stack) > keep:
             opened = self.stack.pop()
-            if opened.kind in ("module", "config"):
+            if opened.kind in _BODIES:
                 self.synthesize_close(at)
             else:
                 self.out[opened.index] = self.out[opened.index]._replace(kind=ERROR)
-        self.reported = False
         if self.out and self.out[-1].kind != NEWLINE:
             self.end_line(at.start)
 
@@ -240,7 +261,8 @@ class _Filter:
     def report(self, code: str, message: str, index: int, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
         token = self.out[index]
         self.diagnostics.error(code, message, Span(self.file, token.start, token.end), labels=labels, help=help)
-        if self.stack and index != self.stack[0].index or self.stack[0].kind not in ("module", "config"):
+        body = self.body()
+        if body is None or index != body.index:
             self.out[index] = token._replace(kind=ERROR)
         self.reported = True
 
@@ -277,21 +299,21 @@ class _Filter:
 
     def is_type(self, index: int) -> bool:
         """Whether a type starts at `index` that is no dimension expression."""
-        while self.out[index].kind == "(" and not self.is_tuple(index):
-            index += 1
-            if self.out[index].kind not in ("(", "ℝ", "idx", "param", "params"):
-                return False
         token = self.out[index]
-        if token.kind in ("ℝ", "idx", "param", "params"):
-            return True
         if token.text in SCALARS and token.kind in (NAME, "bool"):
-            ends = (")", ",", "[") if token.kind == "bool" else (")", ",")
-            return self.out[index + 1].kind in ends
-        return token.kind == "(" and self.out[self.closes[index] + 1].kind in (")", ",")
+            return self.out[index + 1].kind in ((")", ",", "[") if token.kind == "bool" else (")", ","))
+        if self.is_tuple(index):
+            return True
+        while self.out[index].kind == "(":
+            index += 1
+        return self.out[index].kind in ("ℝ", "idx", "param", "params")
 
     def is_tuple(self, index: int) -> bool:
-        """Whether the parenthesis opened at `index` is closed, and holds a comma or nothing."""
-        return index in self.closes and (index in self.commas or self.closes[index] == index + 1)
+        """Whether `(…)` at `index` holds a comma or nothing, and is all there is."""
+        close = self.closes.get(index)
+        if close is None or self.out[index].kind != "(":
+            return False
+        return (index in self.commas or close == index + 1) and self.out[close + 1].kind in (")", ",")
 
 
 TOO_DEEP: Final = "give parts of it names with `let`"

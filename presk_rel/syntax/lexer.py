@@ -13,13 +13,16 @@ from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
 from presk_rel.syntax.token import DECIMAL, END, ERROR, NAME, NAT, NEWLINE, QUANTITY, STRING, SYNONYMS, WORD_KINDS, Token
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\r]+|--[^\n]*)
+    r"""[ \t\r]*+(?:
+        (?P<ascii>[A-Za-z_][0-9A-Za-z_]*+(?![\x80-\U0010FFFF]))
+      | (?P<symbol>(?!--)(?:\|>|\.\.\.|\.\.|->|==|<=|>=|[][(){},:=.+\-*/%^|·⊗∘]|<(?!<)|>(?!<)))
       | (?P<newline>\n)
       | (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
-      | (?P<symbol>\|>|\.\.\.|\.\.|->|==|<=|>=|<<|><|\\lambda(?![0-9A-Za-z_\x80-\U0010FFFF])|[][(){},:=.<>+\-*/%^|·\u0387@⊗∘\\])
+      | (?P<synonym><<|><|[@\u0387]|\\lambda(?![0-9A-Za-z_\x80-\U0010FFFF])|\\)
       | (?P<word>[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*)
       | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
-      | (?P<other>.)
+      | (?P<skip>--[^\n]*|\Z)
+      | (?P<other>.))
     """,
     re.VERBOSE,
 )
@@ -75,40 +78,47 @@ class _Lexer:
         self.line_start = 0
 
     def run(self) -> None:
-        text, tokens, match = self.text, self.tokens, _TOKEN.match
+        text, match = self.text, _TOKEN.match
         at, size = 0, len(text)
         while at < size:
             found = match(text, at)
-            assert found is not None
-            kind, end = found.lastgroup, found.end()
-            if kind == "space":
-                at = end
-            elif kind == "newline":
-                if tokens and tokens[-1].kind != NEWLINE:
-                    self.add(NEWLINE, "\n", at, end)
-                self.line += 1
-                self.line_start = at = end
-            elif kind == "symbol":
-                symbol = found.group()
-                symbol = SYNONYMS.get(symbol, symbol)
-                self.add(symbol, symbol, at, end)
-                at = end
-            elif kind == "word":
-                at = self.word(at, found.group())
-            elif kind == "number":
-                at = self.number(at, end)
-            elif kind == "string":
-                at = self.string(at, end)
+            assert found is not None and found.lastgroup is not None
+            kind = found.lastgroup
+            start, end = found.span(kind)
+            if kind == "symbol":
+                symbol = found.group(kind)
+                at = self.add(symbol, symbol, start, end)
+            elif kind == "ascii":
+                word = found.group(kind)
+                reserved = WORD_KINDS.get(word)
+                at = self.add(reserved or NAME, reserved or word, start, end)
             else:
-                at = self.other(at)
+                at = end if kind == "skip" else self.rare(kind, start, end)
         self.add(END, "", size, size)
+
+    def rare(self, kind: str, at: int, end: int) -> int:
+        if kind == "newline":
+            if self.tokens and self.tokens[-1].kind != NEWLINE:
+                self.add(NEWLINE, "\n", at, end)
+            self.line += 1
+            self.line_start = end
+            return end
+        if kind == "synonym":
+            symbol = SYNONYMS[self.text[at:end]]
+            return self.add(symbol, symbol, at, end)
+        if kind == "word":
+            return self.word(at, self.text[at:end])
+        if kind == "number":
+            return self.number(at, end)
+        return self.string(at, end) if kind == "string" else self.other(at)
 
     def pos(self, offset: int) -> Pos:
         return Pos(self.line, offset - self.line_start + 1, offset)
 
-    def add(self, kind: str, text: str, start: int, end: int) -> None:
+    def add(self, kind: str, text: str, start: int, end: int) -> int:
         line, base = self.line, self.line_start - 1
         self.tokens.append(Token(kind, text, Pos(line, start - base, start), Pos(line, end - base, end)))
+        return end
 
     def error(self, code: str, message: str, start: int, end: int, help: str | None = None) -> int:
         self.diagnostics.error(code, message, Span(self.file, self.pos(start), self.pos(end)), help=help)
@@ -120,9 +130,8 @@ class _Lexer:
         if not name:
             return self.other(at)
         text = _nfc(name)
-        kind = WORD_KINDS.get(text, NAME)
-        self.add(kind, "ℝ" if kind == "ℝ" else text, at, at + len(name))
-        return at + len(name)
+        reserved = WORD_KINDS.get(text)
+        return self.add(reserved or NAME, reserved or text, at, at + len(name))
 
     def number(self, start: int, end: int) -> int:
         text = self.text
