@@ -9,7 +9,7 @@ caller outside the generated ones may read (`.grad`) keep their result whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from presk_rel.ad.graph import callees_first
@@ -19,31 +19,38 @@ from presk_rel.core.ir import Binding, Call, Closure, Function, Prim, Program, V
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import TupleOf
 
+Kind = Literal["grad", "vjp", "fwd", "bwd"]
+
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A function that differentiation wrote, and the one it was written for."""
+    """A function that differentiation wrote, and the one it was written for. In a `.vjp`, `copies` are the bindings
+    that copy the forward body; `origin` says which binding of the primal a copy is of, and which one the call of
+    another `.vjp` is the adjoint of."""
 
     name: str
     primal: str
-    kind: Literal["grad", "vjp"]
+    kind: Kind
+    copies: frozenset[Var] = frozenset()
+    origin: dict[Var, Var] = field(default_factory=dict[Var, Var], compare=False)
 
 
-def prune(program: Program, made: Iterable[Generated]) -> tuple[Program, list[Generated]]:
-    """The program with the functions in `made` pruned (others untouched), and those of `made` still reached."""
+def prune(program: Program, made: Iterable[Generated], narrow: Kind) -> tuple[Program, list[Generated]]:
+    """The program with the functions in `made` pruned (others untouched), and those of `made` still reached. Of the
+    generated functions those of kind `narrow` may lose components of their result."""
     made = list(made)
     functions = dict(program.functions)
     names = {g.name for g in made}
-    narrowable = {g.name for g in made if g.kind == "vjp"}
+    narrowable = {g.name for g in made if g.kind == narrow}
     for g in made:
-        functions[g.name] = simplify(functions[g.name])
+        functions[g.name] = simplify(functions[g.name], functions)
     demands = _demands_of_others(functions, names, narrowable)
     order = [name for name in reversed(callees_first(functions)) if name in names]
     reached = {g.name for g in made if g.kind == "grad"} | demands.keys()
     for name in order:
         if name not in reached:
             continue
-        narrowed = _narrow(functions[name], demands.get(name))
+        narrowed = _narrow(functions[name], demands.get(name) if name in narrowable else None)
         bindings, read = live_bindings(narrowed, narrowable)
         functions[name] = replace(narrowed, bindings=bindings)
         reached |= read.keys()

@@ -73,16 +73,17 @@ class _Round:
 
     def fresh(self, name: str) -> str:
         """`name`, or `name2`, `name3`… when an earlier round took it."""
-        taken = self.functions.keys() | set(self.vjps.values())
         candidate, n = name, 1
-        while candidate in taken:
+        while candidate in self.functions:
             n += 1
             candidate = f"{name}{n}"
         return candidate
 
     def want(self, primal: str) -> str:
         if primal not in self.vjps:
-            self.vjps[primal] = self.fresh(f"{primal}.vjp")
+            name = self.fresh(f"{primal}.vjp")
+            self.vjps[primal] = name
+            self.functions[name] = self.functions[primal]  # holds the name until the function is written
             self.queue.append(primal)
         return self.vjps[primal]
 
@@ -96,13 +97,13 @@ def _round(program: Program, sites: Iterable[str], earlier: Iterable[Generated])
     while done < len(r.queue):
         primal = r.queue[done]
         done += 1
-        vjp, refused = reverse(r.functions[primal], r.vjps[primal], program.modules, r.functions, r.want)
-        r.refusals.extend(refused)
-        r.functions[vjp.name] = vjp
-        r.made.append(Generated(vjp.name, primal, "vjp"))
+        vjp = reverse(r.functions[primal], r.vjps[primal], program.modules, r.functions, r.want)
+        r.refusals.extend(vjp.refusals)
+        r.functions[vjp.function.name] = vjp.function
+        r.made.append(Generated(vjp.function.name, primal, "vjp", vjp.copies, vjp.origin))
     if r.refusals:
         raise PreskError(list(dict.fromkeys(r.refusals)), exit_status=1)
-    return prune(replace(program, functions=r.functions), r.made)
+    return prune(replace(program, functions=r.functions), r.made, "vjp")
 
 
 def _without_grad(r: _Round, function: Function) -> Function:

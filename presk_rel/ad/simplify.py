@@ -1,9 +1,10 @@
 """Local identities of generated bodies, before dead code is looked for.
 
     sum_to x, t  →  x,   broadcast_like x, t  →  x         between equal types
+    call f(sum_to x, t)  →  call f(x)                      where they differ only in axis names that t lacks, and f too
     zeros_like p, set_elem i …, add …  →  (a, b)            once every component of a tuple's cotangent is known
 
-The second keeps a tuple from being computed for its shape alone.
+The last keeps a tuple from being computed for its shape alone.
 """
 
 from __future__ import annotations
@@ -13,35 +14,57 @@ from dataclasses import replace
 
 from presk_rel.ad.names import rename
 from presk_rel.ad.tangent import has_tangent
-from presk_rel.core.ir import Binding, Function, Prim, Var
-from presk_rel.elab.ty import TupleOf, Type
+from presk_rel.core.ir import Binding, Call, Function, Op, Prim, Var
+from presk_rel.core.shapes import absorb, compatible_shapes, substitute
+from presk_rel.elab.ty import Real, TupleOf, Type
 
 _WIDEST = 16  # components of a tuple that is followed part by part: keeps the pass linear
 
 
-def simplify(function: Function) -> Function:
+def simplify(function: Function, functions: Mapping[str, Function]) -> Function:
     """The function with the identities above applied; bindings keep their names, some are gone or dead."""
     types: dict[Var, Type] = {p.name: p.type for p in function.params}
     same: dict[Var, Var] = {}
+    unnamed: dict[Var, Var] = {}
     parts: dict[Var, dict[int, Var]] = {}
     kept: list[Binding] = []
     for b in function.bindings:
-        b = replace(b, op=rename(b.op, same))
+        b = replace(b, op=_named(rename(b.op, same), unnamed, types, functions))
         original = _identity(b, types)
-        if original is not None:
+        if original is not None and types[original] == b.type:
             same[b.name] = original
             continue
+        if original is not None:
+            unnamed[b.name] = original
         types[b.name] = b.type
         kept.append(_whole_tuple(b, parts))
     return replace(function, bindings=tuple(kept), ret=same.get(function.ret, function.ret))
 
 
 def _identity(b: Binding, types: Mapping[Var, Type]) -> Var | None:
+    """What `b` equals, up to axis names that its type lacks."""
     match b.op:
-        case Prim("sum_to" | "broadcast_like", (), (x, _)) if types[x] == b.type:
+        case Prim("sum_to" | "broadcast_like", (), (x, _)) if _loses_names(types[x], b.type):
             return x
         case _:
             return None
+
+
+def _loses_names(a: Type, b: Type) -> bool:
+    """Whether `b` is `a` with some axes unnamed (or none)."""
+    if not isinstance(a, Real) or not isinstance(b, Real) or not compatible_shapes(a.shape, b.shape):
+        return False
+    return all(x.name == y.name or y.name is None for x, y in zip(a.shape.axes, b.shape.axes, strict=True))
+
+
+def _named(op: Op, unnamed: Mapping[Var, Var], types: Mapping[Var, Type], functions: Mapping[str, Function]) -> Op:
+    """A call reads the named original of an operand where the callee does not name the axis otherwise."""
+    if not isinstance(op, Call) or not any(v in unnamed for v in op.args):
+        return op
+    given = dict(op.dim_args)
+    params = [substitute(p.type, given, {}) for p in functions[op.fn].params]
+    named = tuple(unnamed.get(v, v) for v in op.args)
+    return op if absorb(params, [types[v] for v in named], {}) else replace(op, args=named)
 
 
 def _whole_tuple(b: Binding, parts: dict[Var, dict[int, Var]]) -> Binding:

@@ -44,7 +44,8 @@ def wrt(function: Function) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Sweep:
-    """The state of one reverse sweep: `cts` are the cotangents so far, `origin` the name in the primal function."""
+    """The state of one reverse sweep: `cts` are the cotangents so far, `at` the binding of the primal whose adjoint is
+    being written, `origin` the binding that a copy is of or that the call of a `.vjp` is the adjoint of."""
 
     b: Builder
     program: dict[str, Function]
@@ -52,6 +53,8 @@ class Sweep:
     refusals: list[Diagnostic]
     known: dict[Var, Known]
     cts: dict[Var, Var]
+    origin: dict[Var, Var]
+    at: Var = ""
 
     def add(self, v: Var, ct: Var) -> None:
         """Accumulate a cotangent of `v`."""
@@ -60,29 +63,41 @@ class Sweep:
         self.cts[v] = ct if old is None else self.b.prim("add", ty, old, ct)
 
 
-def reverse(
-    f: Function, name: str, modules: dict[str, ModuleDef], program: dict[str, Function], want: WantVjp
-) -> tuple[Function, list[Diagnostic]]:
-    """`f.vjp`, called `name`, and what it cannot differentiate (E6002), each with its site."""
+@dataclass(frozen=True, slots=True)
+class Vjp:
+    """A `.vjp` before pruning: what it refuses (E6002), and the binding of the primal that each copy is of and that each
+    call of another `.vjp` is the adjoint of."""
+
+    function: Function
+    refusals: tuple[Diagnostic, ...]
+    copies: frozenset[Var]
+    origin: dict[Var, Var]
+
+
+def reverse(f: Function, name: str, modules: dict[str, ModuleDef], program: dict[str, Function], want: WantVjp) -> Vjp:
+    """`f.vjp`, called `name`."""
     b = Builder(modules)
     b.span = f.span
     renamed = {p.name: b.param(p.name, p.type) for p in f.params}
     ct = b.param("ct", tangent(f.result))
     for binding in f.bindings:
         _copy(b, binding, renamed)
-    sweep = Sweep(b, program, want, [], known_functions(b.bindings), {})
-    sweep.add(renamed[f.ret], ct)
     copies = tuple(b.bindings)
+    origin = {copy.name: original.name for original, copy in zip(f.bindings, copies, strict=True)}
+    sweep = Sweep(b, program, want, [], known_functions(copies), {}, origin)
+    sweep.add(renamed[f.ret], ct)
     for original, copy in zip(reversed(f.bindings), reversed(copies), strict=True):
         if copy.name in sweep.cts and has_tangent(copy.type):
+            sweep.at = original.name
             b.span, b.note = original.span, f"adjoint of {original.name} ({_label(original.op)})"
             _adjoint(sweep, copy)
     b.span = f.span
     outs = tuple(_cotangent(sweep, b.params[i].name) for i in wrt(f))
-    b.note = "the cotangents of " + ", ".join(f.params[i].name for i in wrt(f))
+    b.note = None
     result = TupleOf(tuple(tangent(f.params[i].type) for i in wrt(f)))
     ret = b.prim("tuple", result, *outs)
-    return Function(name, f.dims, tuple(b.params), result, tuple(b.bindings), ret, f.uses, f.span), sweep.refusals
+    written = Function(name, f.dims, tuple(b.params), result, tuple(b.bindings), ret, f.uses, f.span)
+    return Vjp(written, tuple(sweep.refusals), frozenset(c.name for c in copies), origin)
 
 
 def _copy(b: Builder, binding: Binding, renamed: dict[Var, Var]) -> None:
@@ -156,5 +171,6 @@ def _call(sweep: Sweep, fn: str, dim_args: DimArgs, args: tuple[Var, ...], ct: V
         return
     types = tuple(tangent(sweep.b.types[args[i]]) for i in which)
     whole = sweep.b.emit(Call(sweep.want(fn), dim_args, (*args, ct)), TupleOf(types))
+    sweep.origin[whole] = sweep.at
     for k, i in enumerate(which):
         sweep.add(args[i], sweep.b.prim("proj", types[k], whole, attrs=(k,)))

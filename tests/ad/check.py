@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import mpmath as mp
@@ -12,7 +13,7 @@ from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Function, Grad, Param, Prim, Program
 from presk_rel.core.shapes import tangent
 from presk_rel.core.verify import verify
-from presk_rel.elab.ty import SCALAR_REAL, Params, Real, TupleOf, Type
+from presk_rel.elab.ty import SCALAR_REAL, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.smt.linear import symbol
 from tests.ad.interpreter import Value, asarray, evaluate, flat, random_value, tree
@@ -44,13 +45,13 @@ def with_directional(program: Program, of: str) -> Program:
     v = Param(f"v%{len(gradient.params)}", gradient.result)
     dims = tuple((d, symbol(d)) for d in gradient.dims)
     body = [Binding("g%", gradient.result, Call(gradient.name, dims, tuple(p.name for p in gradient.params)))]
-    ret = _inner(program, body, "g%", v.name, gradient.result)
+    ret = weighted(program, body, "g%", v.name, gradient.result)
     made = Function(f"{of}∂", gradient.dims, (v, *gradient.params), SCALAR_REAL, tuple(body), ret, gradient.uses)
     return Program(program.modules, program.functions | {made.name: made}, program.bounds)
 
 
-def _inner(program: Program, body: list[Binding], x: str, y: str, ty: Type) -> str:
-    from presk_rel.elab.ty import field_names, field_type
+def weighted(program: Program, body: list[Binding], x: str, y: str, ty: Type) -> str:
+    """Appends Σ x·y over the real leaves of two values of one type; the name of the sum."""
 
     def emit(ty: Type, op: str, args: tuple[str, ...], attrs: tuple[Any, ...] = ()) -> str:
         body.append(Binding(f"t%{len(body)}", ty, Prim(op, attrs, args)))
@@ -66,7 +67,7 @@ def _inner(program: Program, body: list[Binding], x: str, y: str, ty: Type) -> s
             parts = [("field", n, field_type(program.modules, instance, n)) for n in names]
         case _:
             raise AssertionError(ty)
-    terms = [_inner(program, body, emit(t, op, (x,), (k,)), emit(t, op, (y,), (k,)), t) for op, k, t in parts]
+    terms = [weighted(program, body, emit(t, op, (x,), (k,)), emit(t, op, (y,), (k,)), t) for op, k, t in parts]
     total = terms[0]
     for term in terms[1:]:
         total = emit(SCALAR_REAL, "add", (total, term))
@@ -98,7 +99,7 @@ def check_gradient(
         gradient = evaluate(done, f"{of}∇", dims, args)
         direction = tree(lambda a: _direction(a, rng), args[-1])
         ends = [
-            evaluate(plain, of, dims, [*args[:-1], tree(lambda a, d: _moved(a, d, s), args[-1], direction)])[()]
+            evaluate(plain, of, dims, [*args[:-1], tree(partial(_moved, s), args[-1], direction)])[()]
             for s in (STEP, -STEP)
         ]
         expected = (ends[0] - ends[1]) / (2 * STEP)
@@ -117,5 +118,5 @@ def _direction(a: Value, rng: random.Random) -> Value:
     return out
 
 
-def _moved(a: Value, d: Value, s: Any) -> Value:
+def _moved(s: Any, a: Value, d: Value) -> Value:
     return asarray(a + s * d) if isinstance(a, np.ndarray) else a

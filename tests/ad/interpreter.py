@@ -1,7 +1,7 @@
 """A small interpreter of PSK-Core over mpmath, written for these tests only (independent of `exec/`).
 
-A real tensor is a numpy array of mpf, a parameter tree a dict, a tuple a tuple, a key an int, a hyperparameter a number.
-Axes line up by the *static* types of the bindings.
+A real tensor is a numpy array of mpf, a parameter tree a dict, a tuple a tuple, a key an int, a hyperparameter a
+number. Axes line up by the *static* types of the bindings.
 """
 
 from __future__ import annotations

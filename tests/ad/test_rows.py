@@ -11,8 +11,8 @@ from presk_rel.ad.row import Opaque
 from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.typing_rules import infer
-from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Params, Real, TupleOf, Type
-from tests.ad.check import check_gradient, with_directional
+from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Params, TupleOf, Type
+from tests.ad.check import check_gradient, weighted, with_directional
 from tests.ad.programs import IN, LINEAR, MLP, OUT, B, D, real
 
 Example = tuple[tuple[Attr, ...], tuple[Type, ...], Type | None]
@@ -54,16 +54,35 @@ EXAMPLES: dict[str, list[Example]] = {
     "div": [*_BROADCASTS, ((), (NET, S), None), ((), (PAIR, S), None)],
     "neg": _ENTRIES,
     "pow": [((n,), (X,), None) for n in (0, 1, 2, 3, 7)],
-    **{op: _ENTRIES for op in ("gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos")},
-    **{op: _ENTRIES for op in ("gelu'", "normal_pdf", "heaviside", "sign")},
-    "dot": [((), (X, real(D, OUT)), None), ((), (LEAD, real(D, OUT, IN)), None), ((), (V, V), None), ((), (LEAD, V), None)],
+    **dict.fromkeys(("gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos"), _ENTRIES),
+    **dict.fromkeys(("gelu'", "normal_pdf", "heaviside", "sign"), _ENTRIES),
+    "dot": [
+        ((), (X, real(D, OUT)), None),
+        ((), (LEAD, real(D, OUT, IN)), None),
+        ((), (V, V), None),
+        ((), (LEAD, V), None),
+    ],
     "dot_vjp_l": [((), (real(BATCH, OUT), real(D, OUT)), None), ((), (ROW, V), None)],
-    "dot_vjp_r": [((), (X, real(BATCH, OUT)), None), ((), (LEAD, ROW), None), ((), (LEAD, real(OUT, prefix="...")), None)],
+    "dot_vjp_r": [
+        ((), (X, real(BATCH, OUT)), None),
+        ((), (LEAD, ROW), None),
+        ((), (LEAD, real(OUT, prefix="...")), None),
+    ],
     "mean": _REDUCTIONS,
     "sum": _REDUCTIONS,
     "mean_vjp": [((), (S, X), None), (("batch",), (V, X), None), (("model",), (ROW, LEAD), None)],
-    "broadcast_like": [((), (S, X), None), ((), (V, LEAD), None), ((), (real(BATCH), X), None), (("model",), (ROW, LEAD), None)],
-    "sum_to": [((), (X, V), None), ((), (X, real(BATCH)), None), ((), (X, real(MODEL, BATCH)), None), ((), (LEAD, ROW), None)],
+    "broadcast_like": [
+        ((), (S, X), None),
+        ((), (V, LEAD), None),
+        ((), (real(BATCH), X), None),
+        (("model",), (ROW, LEAD), None),
+    ],
+    "sum_to": [
+        ((), (X, V), None),
+        ((), (X, real(BATCH)), None),
+        ((), (X, real(MODEL, BATCH)), None),
+        ((), (LEAD, ROW), None),
+    ],
     "zeros_like": [((), (X,), None), ((), (NET,), None), ((), (PAIR,), None)],
     "ones_like": [((), (X,), None), ((), (NET,), None), ((), (PAIR,), None)],
     "field": [(("w",), (LIN,), None), (("l2",), (NET,), None)],
@@ -72,24 +91,22 @@ EXAMPLES: dict[str, list[Example]] = {
     "tuple": [((), (X, V, NET), None)],
     "proj": [((1,), (PAIR,), None), ((0,), (TupleOf((NET, X)),), None)],
     "set_elem": [((1,), (PAIR, V), None), ((0,), (TupleOf((NET, X)), NET), None)],
-}  # fmt: skip
+}
 """For each primitive with a real operand or result: attributes, operand types, and the result where they do not say."""
 
 DIMS = {"B": 2, "D": 3, "In": 2, "Out": 2}
 CASES = [pytest.param(op, example, id=f"{op}-{i}") for op, found in EXAMPLES.items() for i, example in enumerate(found)]
 
 
-def _pair_with_weight(op: str, example: Example) -> Program:
-    """`loss(c, x…) = Σ c · tanh-free result`: the weighted sum of the leaves of `op(x…)`, x the tuple of the operands."""
-    from tests.ad.check import _inner
-
+def loss_of(op: str, example: Example) -> Program:
+    """`loss(c, x) = Σ c · op(x.0, x.1, …)`, over the leaves of the result."""
     attrs, types, declared = example
     result = declared or infer(PRIMS[op], attrs, types, S, {m.name: m for m in (LINEAR, MLP)})
     assert not isinstance(result, str), result
     body = [Binding(f"x{i}", ty, Prim("proj", (i,), ("x",))) for i, ty in enumerate(types)]
     body.append(Binding("y", result, Prim(op, attrs, tuple(f"x{i}" for i in range(len(types))))))
     program = Program({m.name: m for m in (LINEAR, MLP)}, {})
-    ret = _inner(program, body, "y", "c", result)
+    ret = weighted(program, body, "y", "c", result)
     params = (Param("c", result), Param("x", TupleOf((*types, S))))
     loss = Function("loss", tuple(DIMS), params, S, tuple(body), ret)
     return Program(program.modules, {"loss": loss})
@@ -116,18 +133,18 @@ def test_every_row_with_a_derivative_is_checked_by_number():
 @pytest.mark.parametrize(("op", "example"), CASES)
 def test_the_first_derivative_is_the_central_difference(op: str, example: Example):
     lead = (2,)
-    check_gradient(_pair_with_weight(op, example), "loss", DIMS, lead=lead)
+    check_gradient(loss_of(op, example), "loss", DIMS, lead=lead)
 
 
 @pytest.mark.parametrize(("op", "example"), CASES)
 def test_the_second_derivative_is_the_central_difference_of_the_first(op: str, example: Example):
-    program = with_directional(_pair_with_weight(op, example), "loss")
+    program = with_directional(loss_of(op, example), "loss")
     check_gradient(program, "loss∂", DIMS, lead=(2,))
 
 
 @pytest.mark.parametrize("op", ["gelu", "tanh", "sigmoid", "log", "sqrt", "div", "exp", "sin", "cos", "pow"])
 def test_the_third_derivative_is_the_central_difference_of_the_second(op: str):
-    program = with_directional(with_directional(_pair_with_weight(op, EXAMPLES[op][-1]), "loss"), "loss∂")
+    program = with_directional(with_directional(loss_of(op, EXAMPLES[op][-1]), "loss"), "loss∂")
     check_gradient(program, "loss∂∂", DIMS, lead=(2,))
 
 
