@@ -64,8 +64,8 @@ def ast_facts(sources: Sources) -> AstFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node stands: names are looked up in `scope`, those of types in `types` (arguments and locals are no types,
-    so that `key : key` means the type). `owner` is the function, module or type alias that mentions what stands here;
+    """Where a node stands. Names are looked up in `scope`, those of types in `types` (no argument or local is a type, so
+    `key : key` means the type). `owner` is the function, module or type alias that mentions what stands here;
     `signature` the function whose signature it is part of; `in_dim` says that a name here stands for a dimension."""
 
     scope: str
@@ -124,8 +124,9 @@ class _Collector:
             case ast.Effect(name=name):
                 self.declare(_effects(path), name, "effect")
             case ast.Model(name=name, module=module):
-                self._holder(self.declare(place.scope, name, "model"), module)
-                self.walk([module], place)
+                model_id = self.declare(place.scope, name, "model")
+                self._holder(model_id, module)
+                self._owned([module], replace(place, owner=model_id))
             case ast.Module():
                 self._module(decl, path, place)
             case ast.Fn():

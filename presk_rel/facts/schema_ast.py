@@ -43,7 +43,9 @@ AST_ROWS: tuple[RelationRow, ...] = (
         "{name}, at {use}, is undeclared and a dimension in the signature of {function}",
     ),
     _derived("needs_dim(function name)", "a dimension in the signature of {function} is the undeclared {name}"),
-    _derived("implicit_dim(function name first_use)", "{name} is an implicit dimension of {function}, from {first_use}"),
+    _derived(
+        "implicit_dim(function name first_use)", "{name} is an implicit dimension of {function}, from {first_use}"
+    ),
     _derived("exported(kind)", "a {kind} can be named through an import"),
     _derived("resolves(use decl)", "the name at {use} means {decl}"),
     _derived("provides(decl module)", "the instance {decl} runs functions of {module}"),
@@ -60,6 +62,9 @@ AST_ROWS: tuple[RelationRow, ...] = (
     _input("mention(decl index# use)", "mention number {index} of {decl} is at {use}"),
     _input("extent(decl mentions#)", "{decl} has {mentions} mentions"),
     # calls.dl: derived
+    _derived("joint(decl calling)", "{calling}: a composition of several modules, or a model"),
+    _derived("is_joint(decl)", "the instance {decl} composes several modules, or is a model"),
+    _derived("includes(decl)", "{decl} is a module or a model"),
     _derived("leads(decl index# target)", "by its mention number {index}, {decl} needs {target}"),
     _derived("span(decl mentions#)", "the mentions of {decl} are numbered up to {mentions}"),
     _derived("stop(decl index#)", "mention number {index} of {decl} leads somewhere"),

@@ -17,6 +17,9 @@ from presk_rel.rules.program import rules_for
 
 Space = Literal["name", "member", "optimizer", "effect"]
 
+CycleKind = Literal["function", "module", "type"]
+_CYCLE_KINDS: dict[str, CycleKind] = {"function": "function", "module": "module", "model": "module", "type": "type"}
+
 NAME_RELATIONS = frozenset(
     ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive")
 )
@@ -56,10 +59,10 @@ class ImplicitDim:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Declarations of one kind (function, module, model, type) each of which mentions the next, and the last the
+    """Declarations of one kind (a model counts as a module) each of which mentions the next, and the last the
     first. `decls` begins with the one that stands first in the source; `uses[i]` is where `decls[i]` mentions."""
 
-    kind: str
+    kind: CycleKind
     decls: tuple[str, ...]
     uses: tuple[Span, ...]
 
@@ -81,7 +84,7 @@ class Names:
     hidden: Mapping[str, str]
     unresolved: tuple[Unresolved, ...]
     duplicates: tuple[Duplicate, ...]
-    implicit: Mapping[str, tuple[ImplicitDim, ...]]
+    implicit: tuple[ImplicitDim, ...]
     cycles: tuple[Cycle, ...]
 
     def resolve(self, span: Span) -> str | None:
@@ -89,13 +92,9 @@ class Names:
         return self.uses.get(f"{span.file}@{span.start.offset}")
 
     def selected(self, span: Span) -> str | None:
-        """The function that `l1.apply` (`span` of its `Ident`) selects through a sub-module or a module-typed parameter;
+        """The function that `l1.apply` (`span` of its `Ident`) selects through a sub-module or module-typed parameter;
         None through a composition, whose `apply` is no one function."""
         return self.selections.get(f"{span.file}@{span.start.offset}")
-
-    def implicit_dims(self, function: str) -> tuple[ImplicitDim, ...]:
-        """The implicit dimensions of a function (id of its declaration), in order of first use."""
-        return self.implicit.get(function, ())
 
     def shadowed(self, decl: str) -> str | None:
         """The declaration of an outer scope that `decl` hides, if any."""
@@ -161,28 +160,30 @@ def _duplicates(relations: Relations, facts: AstFacts) -> tuple[Duplicate, ...]:
     return tuple(sorted(found, key=lambda d: _place(d.later)))
 
 
-def _implicit(relations: Relations, facts: AstFacts) -> dict[str, tuple[ImplicitDim, ...]]:
-    by_function: dict[str, list[ImplicitDim]] = {}
-    for function, name, use in relations.rows("implicit_dim"):
-        dim = ImplicitDim(str(function), str(name), str(use), facts.spans[str(use)])
-        by_function.setdefault(dim.function, []).append(dim)
-    return {f: tuple(sorted(dims, key=lambda d: _place(d.span))) for f, dims in by_function.items()}
+def _implicit(relations: Relations, facts: AstFacts) -> tuple[ImplicitDim, ...]:
+    dims = [
+        ImplicitDim(str(function), str(name), str(use), facts.spans[str(use)])
+        for function, name, use in relations.table("implicit_dim")
+    ]
+    return tuple(sorted(dims, key=lambda d: _place(d.span)))
 
 
 def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
-    """The cycles of `endless`, by which each declaration that never ends has exactly one successor."""
+    """The cycles of `endless`, by which each declaration that never ends has exactly one successor. Compositions on the
+    way are passed over: they have no name of their own."""
     endless = {str(decl): (int(index), str(target)) for decl, index, target in relations.rows("endless")}
-    uses = {(str(decl), int(i)): str(use) for name in ("component", "mention") for decl, i, use in facts.rows.get(name, [])}
+    uses = {(str(d), int(i)): str(use) for name in ("component", "mention") for d, i, use in facts.rows.get(name, [])}
     kinds = {str(decl): str(kind) for decl, kind in facts.rows.get("kind", [])}
     cycles: list[Cycle] = []
     left = {str(decl) for (decl,) in relations.table("recursive")}
-    for start in sorted(left, key=lambda d: _place(facts.spans[d])):
-        decls: list[str] = []
+    for start in sorted(left & kinds.keys(), key=lambda d: _place(facts.spans[d])):
+        ring: list[str] = []
         while start in left:
             left.remove(start)
-            decls.append(start)
+            ring.append(start)
             start = endless[start][1]
+        decls = [decl for decl in ring if kinds.get(decl) in _CYCLE_KINDS]
         if decls:
             places = tuple(facts.spans[uses[d, endless[d][0]]] for d in decls)
-            cycles.append(Cycle(kinds[decls[0]], tuple(decls), places))
+            cycles.append(Cycle(_CYCLE_KINDS[kinds[decls[0]]], tuple(decls), places))
     return tuple(cycles)

@@ -1,0 +1,40 @@
+"""The user's mistakes in names: unknown ones (with what was probably meant) and ones declared twice.
+
+What the names mean has been decided by the rules (`rules.analysis.Names`); here is only how to say what went wrong.
+W0001 of implicit dimensions is said with the signatures, E2016 of cycles by `elab.cycles`.
+"""
+
+from __future__ import annotations
+
+from presk_rel.diagnostics import Diagnostics, Label
+from presk_rel.rules.analysis import Names, Space, Unresolved
+
+_UNKNOWN: dict[Space, tuple[str, str]] = {
+    "name": ("E1001", "unknown name `{0}`"),
+    "member": ("E1001", "there is no `{0}` in what stands before the dot"),
+    "optimizer": ("E1001", "there is no optimizer block `{0}` in this file"),
+    "effect": ("E4002", "unknown effect `{0}`"),
+}
+
+
+def report_names(names: Names, diagnostics: Diagnostics) -> None:
+    """E1001 or E4002 for each name that means nothing (once per function would hide places: every use is shown), E1002
+    for each declaration of a name that its scope already has."""
+    for unresolved in names.unresolved:
+        code, message = _UNKNOWN[unresolved.space]
+        diagnostics.error(code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved))
+    for duplicate in names.duplicates:
+        diagnostics.error(
+            "E1002",
+            f"`{duplicate.name}` is declared twice",
+            duplicate.later,
+            labels=(Label(duplicate.earlier, f"`{duplicate.name}` is first declared here"),),
+            help="give one of the two another name",
+        )
+
+
+def _suggestion(unresolved: Unresolved) -> str | None:
+    if unresolved.near:
+        *most, last = (f"`{name}`" for name in unresolved.near)
+        return f"did you mean {', '.join(most)} or {last}?" if most else f"did you mean {last}?"
+    return "the effect of randomness is `Rand`" if unresolved.space == "effect" else None
