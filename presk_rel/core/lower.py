@@ -13,8 +13,8 @@ through `stack` is a fold, and every module gets its initializer (`core.initiali
       return %5
     }
 
-Operands are evaluated left to right (`_arguments` says the exception); equal subexpressions are not merged. Depth of the source is no limit: walks are
-generators on a trampoline.
+Operands are evaluated left to right (`_arguments` says the exception); equal subexpressions are not merged. Depth of
+the source is no limit: walks are generators on a trampoline.
 """
 
 from __future__ import annotations
