@@ -44,7 +44,7 @@ def _by_name(small: Shape, large: Shape, same: SameLength) -> tuple[int, ...] | 
         if i is None or not same(a.length, large.axes[i].length):
             return None
         found.append(i)
-    return tuple(found)
+    return tuple(found) if len(set(found)) == len(found) else None
 
 
 def broadcast(a: Shape, b: Shape, same: SameLength) -> Shape | None:
