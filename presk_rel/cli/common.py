@@ -11,14 +11,19 @@ import os
 import re
 import sys
 import traceback
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+
+if TYPE_CHECKING:
+    from presk_rel.pipeline import Session
+    from presk_rel.rules.engine import Engine
 
 
 @dataclass(slots=True)
@@ -145,7 +150,7 @@ MAX_DIGITS = 4000
 def naturals(pairs: tuple[str, ...], option: str) -> dict[str, int]:
     """`NAME=N` options as a table; wrong usage names the option and the pair."""
     table: dict[str, int] = {}
-    for pair in pairs:
+    for pair in (unicodedata.normalize("NFC", p) for p in pairs):
         found = _PAIR.fullmatch(pair)
         if found is None:
             raise click.UsageError(f"{option} takes NAME=N with N a natural number, not `{pair[:80]}`")
@@ -154,3 +159,20 @@ def naturals(pairs: tuple[str, ...], option: str) -> dict[str, int]:
         if table.setdefault(found[1], int(found[2])) != int(found[2]):
             raise click.UsageError(f"{option} {found[1]} is given twice, with different values")
     return table
+
+
+def required(entry: str | None) -> str:
+    """The entry's name, NFC-normalised as identifiers are; wrong usage when it was not given."""
+    if entry is None:
+        raise click.UsageError("--entry F is needed: the function to take")
+    return unicodedata.normalize("NFC", entry)
+
+
+def session(report: Report, path: str, consts: dict[str, int], engine: str) -> Session:
+    """The program of a command: its diagnostics and sources are the report's."""
+    from presk_rel.pipeline import Session
+
+    program = Session(path, consts, cast("Engine", engine))
+    program.sources = report.sources
+    program.diagnostics.items = report.diagnostics
+    return program

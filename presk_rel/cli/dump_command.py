@@ -1,0 +1,115 @@
+"""`presk dump`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from presk_rel.cli.common import (
+    Outcome,
+    Report,
+    common_options,
+    dims_option,
+    entry_option,
+    naturals,
+    required,
+    session,
+    source_path,
+)
+from presk_rel.diagnostics import PreskError
+from presk_rel.pipeline import Session
+
+STAGES = ("tokens", "ast", "facts", "elab", "core", "core-after-ad", "opt")
+
+
+@click.command("dump", epilog="Example:  presk dump examples/mlp.psk --stage core-after-ad")
+@common_options
+@entry_option
+@dims_option
+@click.option("--stage", type=click.Choice(STAGES), required=True, help="Where in the pipeline.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
+def command(
+    file: str,
+    consts: tuple[str, ...],
+    engine: str,
+    as_json: bool,
+    debug: bool,
+    entry: str | None,
+    dims: tuple[str, ...],
+    stage: str,
+    form: str,
+    remat: Any,
+) -> None:
+    """Print a program at a stage of the pipeline."""
+    report = Report("dump", as_json or form == "json", debug)
+
+    def body() -> Outcome:
+        program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.remat = remat
+        stages: dict[str, Callable[[], tuple[Any, str]]] = {
+            "tokens": lambda: _tokens(program),
+            "ast": lambda: _ast(program),
+            "facts": lambda: _facts(program),
+            "elab": lambda: _elab(program),
+            "core": lambda: _core(program, entry, after_ad=False),
+            "core-after-ad": lambda: _core(program, entry, after_ad=True),
+            "opt": lambda: _opt(program, required(entry), naturals(dims, "--dim")),
+        }
+        content, text = stages[stage]()
+        return Outcome({"stage": stage, "content": content}, text.rstrip("\n"))
+
+    report.execute(body)
+
+
+def _tokens(program: Session) -> tuple[Any, str]:
+    from presk_rel.syntax.dump import tokens_to_json, tokens_to_text
+    from presk_rel.syntax.parser import tokens
+
+    program.loaded  # noqa: B018  errors of reading first
+    found = tokens(program.sources[program.path], program.path)
+    return tokens_to_json(found.tokens, program.path), tokens_to_text(found.tokens)
+
+
+def _ast(program: Session) -> tuple[Any, str]:
+    from presk_rel.syntax.dump import ast_to_json, ast_to_text
+
+    main = program.loaded.files[-1]
+    return ast_to_json(main), ast_to_text(main)
+
+
+def _facts(program: Session) -> tuple[Any, str]:
+    rows = program.input_facts()
+    content = {name: [list(row) for row in rows[name]] for name in sorted(rows)}
+    lines = [f"{name}({', '.join(map(repr, row))})" for name in sorted(rows) for row in rows[name]]
+    return content, "\n".join(lines)
+
+
+def _elab(program: Session) -> tuple[Any, str]:
+    from presk_rel.cli.summary import summary_document, summary_text
+
+    document = summary_document(program)
+    return document, summary_text(document)
+
+
+def _core(program: Session, entry: str | None, *, after_ad: bool) -> tuple[Any, str]:
+    from presk_rel.core.printer import print_function, print_program
+
+    core = program.differentiated if after_ad else program.core
+    if entry is None:
+        text = print_program(core)
+    elif entry in core.functions:
+        text = print_function(core.functions[entry], core)
+    else:
+        raise PreskError([program.no_function(entry, core.functions)], exit_status=2)
+    return text, text
+
+
+def _opt(program: Session, entry: str, dims: dict[str, int]) -> tuple[Any, str]:
+    from presk_rel.core.printer import print_program
+
+    program.entry(entry)
+    text = print_program(program.optimized(entry, dims).program)
+    return text, text

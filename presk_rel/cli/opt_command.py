@@ -1,0 +1,51 @@
+"""`presk opt`."""
+
+from __future__ import annotations
+
+import click
+
+from presk_rel.cli.common import (
+    Outcome,
+    Report,
+    common_options,
+    dims_option,
+    entry_option,
+    naturals,
+    required,
+    session,
+    source_path,
+)
+
+
+@click.command("opt", epilog="Example:  presk opt examples/mlp.psk --entry mse_grad --dim B=2 --dim D=4 --report")
+@common_options
+@entry_option
+@dims_option
+@click.option("--report", "with_report", is_flag=True, help="Add the table before/after, the rules fired, and times.")
+def command(
+    file: str,
+    consts: tuple[str, ...],
+    engine: str,
+    as_json: bool,
+    debug: bool,
+    entry: str | None,
+    dims: tuple[str, ...],
+    with_report: bool,
+) -> None:
+    """Print the optimized PSK-Core of an entry."""
+    report = Report("opt", as_json, debug)
+
+    def body() -> Outcome:
+        from presk_rel.cli.tables import report_document, report_text
+        from presk_rel.core.printer import print_function
+
+        name, bound = required(entry), naturals(dims, "--dim")
+        program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.entry(name)
+        optimized = program.optimized(name, bound)
+        core = print_function(optimized.program.functions[name])
+        document = {"entry": name, "core": core, "report": report_document(optimized.report)}
+        text = core + ("\n\n" + report_text(optimized.report) if with_report else "")
+        return Outcome(document, text)
+
+    report.execute(body)

@@ -1,0 +1,218 @@
+"""Samples the rules that a proof uses: both sides evaluated in ball arithmetic on fresh inputs must overlap in every
+entry.
+
+The second, numerical, opinion of `presk prove --verify`: the checker says that a step is an instance of a rule, this
+says that the rule is true. An instance is taken from the proof with its variables as inputs, at random small
+dimensions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib import import_module
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from presk_rel.core.ir import Binding, Function, Param, Prim, Program
+from presk_rel.diagnostics import PreskError
+from presk_rel.egraph.proof import Proof, RuleStep, TermId
+from presk_rel.elab.ty import (
+    Hyper,
+    Idx,
+    Key,
+    Mask,
+    ModuleDef,
+    Params,
+    Real,
+    Shape,
+    TupleOf,
+    Type,
+    field_names,
+    field_type,
+)  # fmt: skip
+from presk_rel.exec.values import (
+    HyperValue,
+    IndexTensor,
+    KeyValue,
+    MaskTensor,
+    Tensor,
+    TreeValue,
+    TupleValue,
+    Value,
+    leaves,
+    map_leaves,
+)  # fmt: skip
+
+PRECISION = 256
+INSTANCES = 4
+"""Instances of a rule that are sampled, the first of each form in the proof."""
+TRIALS = 12
+"""Attempts per instance: an input outside a rule's domain (a logarithm of a negative number) is drawn again."""
+
+
+@dataclass(slots=True)
+class Sampled:
+    """How one rule fared: evaluations of both sides, and the first disagreement in words."""
+
+    rule: str
+    evaluations: int = 0
+    disagreement: str | None = None
+
+
+def sample_rules(proof: Proof, modules: Mapping[str, ModuleDef], seed: int = 0) -> list[Sampled]:
+    """Sample every rule that occurs in `proof`, in order of first use."""
+    found: dict[str, Sampled] = {}
+    taken: dict[str, set[str]] = {}
+    for step in _steps(proof):
+        result = found.setdefault(step.rule, Sampled(step.rule))
+        forms = taken.setdefault(step.rule, set())
+        form = f"{proof.terms[step.before].type} {step.forward}"
+        if form in forms or len(forms) >= INSTANCES or result.disagreement is not None:
+            continue
+        forms.add(form)
+        _Instance(proof, step, dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(result)
+    return list(found.values())
+
+
+def _steps(proof: Proof) -> Iterator[RuleStep]:
+    for lemma in proof.lemmas:
+        yield from (s for s in lemma.steps if isinstance(s, RuleStep))
+
+
+@dataclass(slots=True)
+class _Instance:
+    proof: Proof
+    step: RuleStep
+    modules: dict[str, ModuleDef]
+    rng: random.Random
+    dims: dict[str, int] = field(default_factory=dict[str, int])
+
+    def into(self, result: Sampled) -> None:
+        cut = {v for _, v in self.step.substitution if isinstance(v, int) and not isinstance(v, bool)}
+        cut = {v for v in cut if v < len(self.proof.terms)}
+        functions = [self.side(self.step.before, cut), self.side(self.step.after, cut)]
+        done = 0
+        for trial in range(TRIALS):
+            if done == 2:
+                break
+            values = self.evaluate(functions, positive=trial % 2 == 1)
+            if values is None:
+                continue
+            done += 1
+            result.evaluations += 1
+            result.disagreement = result.disagreement or self.compare(*values)
+
+    def side(self, root: TermId, cut: set[int]) -> Function:
+        """The function that computes a term from the terms it is cut at."""
+        terms = self.proof.terms
+        needed, stack = {root}, [root]
+        while stack:
+            top = stack.pop()
+            below = () if top in cut or terms[top].op == "input" else terms[top].children
+            stack.extend(c for c in below if c not in needed)
+            needed.update(below)
+        leaf = {i for i in needed if i in cut or terms[i].op == "input"}
+        params = tuple(Param(f"v{i}", terms[i].type) for i in sorted(cut | leaf))
+        bindings = tuple(
+            Binding(
+                f"v{i}", terms[i].type, Prim(terms[i].op, terms[i].attrs, tuple(f"v{c}" for c in terms[i].children))
+            )
+            for i in sorted(needed - leaf)
+        )
+        return Function("side", tuple(sorted(self.symbols())), params, terms[root].type, bindings, f"v{root}")
+
+    def symbols(self) -> set[str]:
+        from presk_rel.core.shapes import symbols_in
+
+        return set().union(*(symbols_in(t.type) for t in self.proof.terms))
+
+    def multiple(self) -> int:
+        """What dims are multiples of, so that every length is a natural number (`D / 12`)."""
+        from presk_rel.core.shapes import forms_in
+
+        forms = (form for t in self.proof.terms for form in forms_in(t.type))
+        return lcm(1, *(c.denominator for form in forms for _, c in form.terms))
+
+    def evaluate(self, functions: list[Function], *, positive: bool) -> list[Value] | None:
+        """Both sides at one random input; None where a side is undefined there, or where dims make no shape."""
+        from presk_rel.exec.exact.balls import Balls
+        from presk_rel.exec.exact.interp import Interpreter
+
+        flint: Any = import_module("flint")
+        step = self.multiple()
+        self.dims = {s: self.rng.randrange(1, 4) * step for s in sorted(self.symbols())}
+        before = flint.ctx.prec
+        flint.ctx.prec = PRECISION
+        try:
+            inputs: dict[str, Value] = {}
+            out: list[Value] = []
+            for f in functions:
+                kernel = Balls()
+                for p in f.params:
+                    inputs.setdefault(p.name, self.fresh(p.type, positive=positive))
+                args = tuple(_injected(kernel, inputs[p.name]) for p in f.params)
+                out.append(Interpreter(Program(self.modules, {"side": f}), kernel).run("side", args, self.dims))
+                if kernel.events.first() is not None:
+                    return None
+            return out
+        except PreskError:
+            return None
+        finally:
+            flint.ctx.prec = before
+
+    def compare(self, left: Value, right: Value) -> str | None:
+        for (path, a), (_, b) in zip(leaves(left), leaves(right), strict=True):
+            if isinstance(a, Tensor) and isinstance(b, Tensor):
+                for x, y in zip(np.asarray(a.data).reshape(-1), np.asarray(b.data).reshape(-1), strict=True):
+                    if not x.overlaps(y):
+                        return f"{x} against {y}" + (f" at `{path}`" if path else "") + f", for {self.dims}"
+        return None
+
+    # ------------------------------------------------------------------------------------------------ fresh inputs
+
+    def fresh(self, ty: Type, *, positive: bool) -> Value:
+        match ty:
+            case Real(shape):
+                return Tensor(self.axes(shape), self.reals(self.axes(shape), positive))
+            case Idx(bound, shape):
+                limit = int(bound.evaluate(self.dims))
+                sizes = tuple(n for _, n in self.axes(shape))
+                return IndexTensor(limit, self.axes(shape), np.array(self.below(limit, sizes), dtype=np.int64))
+            case Mask(shape):
+                sizes = tuple(n for _, n in self.axes(shape))
+                return MaskTensor(self.axes(shape), np.array(self.below(2, sizes), dtype=bool))
+            case Hyper(kind):
+                return HyperValue(kind, Fraction(self.rng.randrange(1, 5)))
+            case Key():
+                return KeyValue(self.rng.randbytes(32))
+            case TupleOf(items):
+                return TupleValue(tuple(self.fresh(t, positive=positive) for t in items))
+            case Params(instance):
+                types = ((n, field_type(self.modules, instance, n)) for n in field_names(self.modules, instance))
+                return TreeValue({n: self.fresh(t, positive=positive) for n, t in types if t is not None})
+            case _:
+                raise PreskError([])
+
+    def axes(self, shape: Shape) -> tuple[tuple[str | None, int], ...]:
+        return tuple((a.name, int(a.length.evaluate(self.dims))) for a in shape.axes)
+
+    def reals(self, axes: tuple[tuple[str | None, int], ...], positive: bool) -> Any:
+        count = int(np.prod([n for _, n in axes], dtype=np.int64))
+        draws = [self.rng.uniform(0.1, 2.0) if positive else self.rng.gauss(0.0, 1.0) for _ in range(count)]
+        return np.array(draws, dtype=np.float64).reshape([n for _, n in axes])
+
+    def below(self, limit: int, sizes: tuple[int, ...]) -> Any:
+        count = int(np.prod(sizes, dtype=np.int64))
+        return np.array([self.rng.randrange(limit) for _ in range(count)]).reshape(sizes)
+
+
+def _injected(kernel: Any, value: Value) -> Value:
+    def leaf(x: Any) -> Value:
+        return Tensor(x.axes, kernel.inject(x.data)) if isinstance(x, Tensor) else x
+
+    return map_leaves(leaf, value)

@@ -1,0 +1,236 @@
+"""The passes of presk, in order. The command line and the public API are built on `Session`, which runs each pass
+once, when something needs it, and verifies the IR after every pass.
+
+    text ─parse→ AST ─facts→ relations ─rules→ names ─elaborate, type→ typed program ─lower→ PSK-Core
+      ─facts, rules→ effects, regularity, liveness
+      ─differentiate→ PSK-Core without grad ─inline→ flat entry ─optimize→ optimized entry + proof ─→ exact | torch
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal
+
+from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
+
+if TYPE_CHECKING:
+    from presk_rel.core.analysis import CoreAnalysis
+    from presk_rel.core.ir import Function, Program
+    from presk_rel.egraph.optimize import Optimized
+    from presk_rel.elab.files import Loaded
+    from presk_rel.exec.verdict import Verdict
+    from presk_rel.facts.ast_facts import Row
+    from presk_rel.rules.analysis import Names
+    from presk_rel.rules.engine import Engine
+    from presk_rel.types.tree import TypedProgram
+
+PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "verify", "run")
+"""The names of the passes, as `--time` shows them."""
+
+Remat = Literal["store", "recompute"]
+
+
+@dataclass(slots=True)
+class Session:
+    """One program and what the passes made of it. A pass that finds errors raises `PreskError` with all of them;
+    warnings gather in `diagnostics`. `seconds` holds the time of each pass that ran."""
+
+    path: str
+    consts: Mapping[str, int] = field(default_factory=dict[str, int])
+    engine: Engine = "auto"
+    remat: Remat = "recompute"
+    diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    _made: dict[object, object] = field(default_factory=dict[object, object])
+
+    # ------------------------------------------------------------------------------------------------ the passes
+
+    @property
+    def loaded(self) -> Loaded:
+        """The parsed main file and its imports."""
+        return self._once("loaded", self._load)  # type: ignore[return-value]
+
+    @property
+    def names(self) -> Names:
+        """What every use of a name means, by rules.dl."""
+        return self._once("names", self._resolve)  # type: ignore[return-value]
+
+    @property
+    def typed(self) -> TypedProgram:
+        """The elaborated and typed program."""
+        return self._once("typed", self._type)  # type: ignore[return-value]
+
+    @property
+    def core(self) -> Program:
+        """PSK-Core with its `grad`s."""
+        return self._once("core", self._lower)  # type: ignore[return-value]
+
+    @property
+    def analysis(self) -> CoreAnalysis:
+        """Effects, regularity classes and liveness of `core`, by rules.dl."""
+        return self._once("analysis", self._analyse)  # type: ignore[return-value]
+
+    @property
+    def differentiated(self) -> Program:
+        """PSK-Core without `grad`."""
+        return self._once("differentiated", self._differentiate)  # type: ignore[return-value]
+
+    def flat(self, entry: str) -> Program:
+        """The differentiated entry with its calls inlined."""
+        return self._once(("flat", entry), lambda: self._inline(entry))  # type: ignore[return-value]
+
+    def optimized(self, entry: str, dims: Mapping[str, int] | None = None) -> Optimized:
+        """The optimized flat entry with its proof. `dims` lets rules and cost use the numbers; a dim not in it stays
+        symbolic."""
+        key = ("optimized", entry, _key(dims))
+        return self._once(key, lambda: self._optimize(entry, dims or {}))  # type: ignore[return-value]
+
+    def verified(self, entry: str, dims: Mapping[str, int] | None = None) -> Verdict:
+        """What the independent checker, and sampling over balls, say of the proof of `optimized`."""
+        return self._once(("verified", entry, _key(dims)), lambda: self._verify(entry, dims or {}))  # type: ignore[return-value]
+
+    # --------------------------------------------------------------------------------------------------- queries
+
+    def check(self) -> list[Diagnostic]:
+        """All diagnostics of the program: errors and warnings of every pass that could run, in source order."""
+        try:
+            self.analysis  # noqa: B018  runs every pass before it
+        except PreskError as error:
+            if error.exit_status != 1:
+                raise
+        return self.diagnostics.items
+
+    def entry(self, name: str) -> Function:
+        """The function to run; wrong usage (exit status 2) with near misses when there is none of that name."""
+        functions = self.differentiated.functions
+        if name in functions:
+            return functions[name]
+        raise PreskError([self.no_function(name, functions)], exit_status=2)
+
+    def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
+        near = get_close_matches(name, functions, n=3)
+        hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
+        return Diagnostic("E7001", f"there is no function `{name[:100]}` in {self.path}", None, help=hint)
+
+    def input_facts(self) -> dict[str, list[Row]]:
+        """The rows of every input relation of rules.dl: those of the syntax trees and those of PSK-Core."""
+        return {**self.names.facts.rows, **self.analysis.facts}
+
+    # ---------------------------------------------------------------------------------------------------- making
+
+    def _once(self, key: object, make: Callable[[], object]) -> object:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    @contextmanager
+    def _pass(self, name: str) -> Iterator[None]:
+        """Times a pass, and stops the pipeline after it if the program has errors."""
+        start = time.perf_counter()
+        try:
+            yield
+        except PreskError as error:
+            for diagnostic in error.diagnostics:
+                self.diagnostics.add(diagnostic)
+            raise
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        if self.diagnostics.has_errors:
+            raise PreskError([d for d in self.diagnostics.items if d.severity == "error"])
+
+    def _take(self, found: Diagnostics) -> None:
+        for diagnostic in found.items:
+            self.diagnostics.add(diagnostic)
+
+    def _load(self) -> Loaded:
+        from presk_rel.elab.files import load_files
+
+        with self._pass("parse"):
+            loaded, found = load_files(self.path, self.consts)
+            self.sources.update(loaded.texts)
+            self._take(found)
+        return loaded
+
+    def _resolve(self) -> Names:
+        from presk_rel.elab.names import report_names
+        from presk_rel.facts.ast_facts import ast_facts
+        from presk_rel.rules.analysis import resolve_names
+
+        loaded = self.loaded
+        with self._pass("names"):
+            names = resolve_names(ast_facts(loaded.sources), self.engine)
+            self._take(report_names(names))
+        return names
+
+    def _type(self) -> TypedProgram: ...
+
+    def _lower(self) -> Program:
+        from presk_rel.core.lower import lower
+        from presk_rel.core.verify import verify
+
+        if self.path.endswith(".core"):
+            return self._read_core()
+        typed = self.typed
+        with self._pass("lower"):
+            program = lower(typed)
+            verify(program, "lower")
+        return program
+
+    def _read_core(self) -> Program:
+        """A file of PSK-Core text, which `presk dump --stage core` prints."""
+        from presk_rel.core.reader import load
+        from presk_rel.elab.files import read_text
+
+        with self._pass("parse"):
+            text = self.sources[self.path] = read_text(self.path)
+            program = load(text, self.path, self.diagnostics)
+        assert program is not None
+        return program
+
+    def _analyse(self) -> CoreAnalysis: ...
+
+    def _differentiate(self) -> Program:
+        from presk_rel.ad.reverse import differentiate
+        from presk_rel.core.verify import verify
+
+        program = self.core
+        with self._pass("differentiate"):
+            program = differentiate(program, self.remat)
+            verify(program, "differentiate")
+        return program
+
+    def _inline(self, entry: str) -> Program:
+        from presk_rel.core.inline import inline_entry
+        from presk_rel.core.verify import verify
+
+        self.entry(entry)
+        with self._pass("inline"):
+            flat = inline_entry(self.differentiated, entry)
+            verify(flat, "inline")
+        return flat
+
+    def _verify(self, entry: str, dims: Mapping[str, int]) -> Verdict:
+        from presk_rel.exec.verdict import verify_proof
+
+        optimized = self.optimized(entry, dims)
+        with self._pass("verify"):
+            return verify_proof(optimized.proof, self.differentiated, optimized.program, dims)
+
+    def _optimize(self, entry: str, dims: Mapping[str, int]) -> Optimized:
+        from presk_rel.core.verify import verify
+        from presk_rel.egraph.optimize import optimize
+
+        flat = self.flat(entry)
+        with self._pass("optimize"):
+            optimized = optimize(flat, entry, dims)
+            verify(optimized.program, "optimize")
+        return optimized
+
+
+def _key(dims: Mapping[str, int] | None) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((dims or {}).items()))
