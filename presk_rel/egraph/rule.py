@@ -25,4 +25,4 @@ class Rule:
     right: str
     conditions: tuple[str, ...]
     law: str
-    ruleset: Literal["simplify", "expand", "fuse"] = "simplify"
+    ruleset: Literal["simplify", "expand", "fuse", "encode"] = "simplify"

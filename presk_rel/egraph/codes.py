@@ -1,0 +1,98 @@
+"""How heads become constructors of the e-graph: one per primitive of Core that rules mention, one per number of operands
+for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from presk_rel.core.ir import Attr
+from presk_rel.core.prims import PRIMS
+from presk_rel.egraph.language import Head
+from presk_rel.egraph.patterns import ABSENT, Kind
+from presk_rel.smt.linear import Linear
+
+LARGEST_INT = 2**31
+"""An integer attribute beyond this makes its node opaque: the e-graph counts in 64 bits, and rules add attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A constructor: `columns` are the kinds of its arguments in order, attributes first, then its type, then one per
+    operand (`term`, or `shape` for an operand that is read for its type only). `op` None: the one attribute is the
+    number of a head, and there is no type column."""
+
+    name: str
+    op: str | None
+    columns: tuple[Kind, ...]
+    attr_count: int
+
+    @property
+    def operands(self) -> tuple[Kind, ...]:
+        return self.columns[self.attr_count + (0 if self.op is None else 1) :]
+
+
+def primitive_code(op: str) -> Code:
+    """The constructor of a primitive with a fixed number of operands."""
+    row = PRIMS[op]
+    assert row.arity is not None
+    operands: tuple[Kind, ...] = tuple("shape" if i in row.shape_only else "term" for i in range(row.arity))
+    return Code("o_" + op.replace("'", "_prime"), op, (*row.attrs, "type", *operands), len(row.attrs))
+
+
+def opaque_code(arity: int) -> Code:
+    """The constructor of everything rules do not look into."""
+    return Code(f"opaque{arity}", None, ("int", *(["term"] * arity)), 1)
+
+
+def code_of(head: Head, arity: int) -> Code:
+    """The constructor a start term is loaded with."""
+    row = PRIMS.get(head.op)
+    if row is None or row.arity is None:
+        return opaque_code(arity)
+    if any(isinstance(a, int) and abs(a) > LARGEST_INT for a in head.attrs):
+        return opaque_code(arity)
+    return primitive_code(head.op)
+
+
+@dataclass(slots=True)
+class Attributes:
+    """Attributes as the e-graph's columns: ints as they are, names, axes and dimensions interned, 0 for an absent axis."""
+
+    _values: list[Attr]
+    _ids: dict[Attr, int]
+
+    @staticmethod
+    def new() -> Attributes:
+        return Attributes([ABSENT], {ABSENT: 0})
+
+    def intern(self, value: str | Linear) -> int:
+        known = self._ids.get(value)
+        if known is None:
+            known = self._ids[value] = len(self._values)
+            self._values.append(value)
+        return known
+
+    def columns(self, code: Code, attrs: tuple[Attr, ...]) -> list[int | Fraction]:
+        """The attribute columns of a node; an optional axis that is not there is column value 0."""
+        out: list[int | Fraction] = []
+        rest = list(attrs)
+        for kind in code.columns[: code.attr_count]:
+            value = rest.pop(0) if rest else ABSENT
+            out.append(self.intern(value) if isinstance(value, (str, Linear)) else value)
+        return out
+
+    def attr(self, kind: Kind, column: int | Fraction) -> Attr:
+        """The attribute a column stands for."""
+        if kind in ("int", "rational"):
+            return column
+        assert isinstance(column, int)
+        return self._values[column]
+
+    def head(self, code: Code, columns: list[int | Fraction]) -> Head:
+        """The head of a node from its attribute columns and its type column."""
+        assert code.op is not None
+        attrs = [self.attr(k, c) for k, c in zip(code.columns[: code.attr_count], columns, strict=False)]
+        own = columns[code.attr_count]
+        assert isinstance(own, int)
+        return Head(code.op, tuple(a for a in attrs if a != ABSENT), own)

@@ -1,0 +1,166 @@
+"""The conditions of rewrite rules: one row each. A condition speaks about the *types* of terms and about attributes,
+never about values, so each is decided before anything runs.
+
+`decided_by` says how a condition is discharged, in the words of `presk prove`: by a type fact, by computing with
+constants, or by Z3. `decide` is the decision itself on types and attributes; the e-graph asks it once per type and looks
+the answer up, the checker may ask it or decide by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Literal
+
+from presk_rel.egraph.patterns import Apply, Kind, PatternError, Sexp, parse, read_rule, read_sexp
+from presk_rel.egraph.rule import Rule
+from presk_rel.elab.ty import Params, Real, TupleOf, Type
+
+Parameter = Literal["operand", "type", "rational", "int", "name", "application"]
+"""`operand`: a term or shape variable, or `root` for the whole left side; `application`: a primitive over variables."""
+DecidedBy = Literal["type fact", "constant", "Z3"]
+
+ROOT = "root"
+"""The reserved variable of conditions that stands for the left side itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionRow:
+    """`meaning` is a sentence over `{0}`, `{1}`, … the arguments as written in the rule."""
+
+    name: str
+    params: tuple[Parameter, ...]
+    decided_by: DecidedBy
+    meaning: str
+
+
+_ROWS = (
+    ConditionRow("type", ("operand", "type"), "type fact", "{0} has type {1}"),
+    ConditionRow("same-type", ("operand", "operand"), "type fact", "{0} and {1} have the same type"),
+    ConditionRow("typed", ("application", "type"), "type fact", "{0} has type {1} by the typing rules"),
+    ConditionRow("scalar", ("operand",), "type fact", "{0} is a real number, ℝ[]"),
+    ConditionRow("real", ("operand",), "type fact", "{0} is a tensor of reals"),
+    ConditionRow("tensors", ("operand",), "type fact", "{0} is a tensor of reals, or a tree or tuple of them"),
+    ConditionRow("real-type", ("type",), "type fact", "{0} is a type of real tensors"),
+    ConditionRow("scalar-type", ("type",), "type fact", "{0} is ℝ[]"),
+    ConditionRow("entries", ("type", "rational"), "type fact", "a tensor of type {0} has exactly {1} entries, not 0"),
+    ConditionRow("distinct", ("name", "name"), "constant", "{0} and {1} differ"),
+    ConditionRow("nonzero", ("rational",), "constant", "{0} ≠ 0"),
+    ConditionRow("positive", ("rational",), "constant", "{0} > 0"),
+    ConditionRow("negative", ("rational",), "constant", "{0} < 0"),
+    ConditionRow("even", ("int",), "constant", "{0} is even"),
+    ConditionRow("odd", ("int",), "constant", "{0} is odd"),
+    ConditionRow("at-least-1", ("int",), "constant", "{0} ≥ 1"),
+    ConditionRow("small", ("int",), "constant", "{0} is at most 64, so that constants stay short"),
+)
+
+CONDITIONS: dict[str, ConditionRow] = {row.name: row for row in _ROWS}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A row applied to variables; an argument is a variable's name, or a primitive over variables (`typed`)."""
+
+    row: ConditionRow
+    args: tuple[str | Apply, ...]
+    text: str
+
+
+@cache
+def read_conditions(rule: Rule) -> tuple[Condition, ...]:
+    """The rule's conditions as data; PatternError for one the table does not have."""
+    return tuple(_read(text) for text in rule.conditions)
+
+
+def _read(text: str) -> Condition:
+    sexp = read_sexp(text)
+    if not isinstance(sexp, tuple) or not sexp or sexp[0] not in CONDITIONS:
+        raise PatternError(f"no such condition: {text}")
+    row = CONDITIONS[str(sexp[0])]
+    if len(sexp) - 1 != len(row.params):
+        raise PatternError(f"{text}: {len(row.params)} arguments")
+    return Condition(row, tuple(_argument(p, a) for p, a in zip(row.params, sexp[1:], strict=True)), text)
+
+
+def _argument(param: Parameter, sexp: Sexp) -> str | Apply:
+    if param != "application":
+        if isinstance(sexp, str):
+            return sexp
+        raise PatternError(f"a variable expected, not {sexp}")
+    pattern = parse(_write(sexp), ROOT)
+    if isinstance(pattern, Apply):
+        return pattern
+    raise PatternError(f"an operation expected, not {sexp}")
+
+
+def _write(sexp: Sexp) -> str:
+    return sexp if isinstance(sexp, str) else "(" + " ".join(map(_write, sexp)) + ")"
+
+
+@cache
+def variables(rule: Rule) -> dict[str, Kind]:
+    """Every variable of a rule with its kind: those of its sides, then those that only conditions bind."""
+    kinds = dict(read_rule(rule).kinds)
+    for condition in read_conditions(rule):
+        for param, arg in zip(condition.row.params, condition.args, strict=True):
+            if isinstance(arg, str) and param in ("type", "rational") and arg not in kinds:
+                kinds[arg] = "type" if param == "type" else "rational"
+    return kinds
+
+
+# ------------------------------------------------------------------------------------------------ facts about types
+
+
+def is_scalar(ty: Type) -> bool:
+    return isinstance(ty, Real) and ty.shape.is_scalar
+
+
+def is_real(ty: Type) -> bool:
+    return isinstance(ty, Real)
+
+
+def is_tensors(ty: Type) -> bool:
+    """Only real tensors at the leaves: `zeros`, `ones` and the structural operations mean what they say."""
+    match ty:
+        case Real() | Params():
+            return True
+        case TupleOf(items):
+            return all(is_tensors(t) for t in items)
+        case _:
+            return False
+
+
+def entries(ty: Type) -> Fraction | None:
+    """The number of entries of a real tensor whose lengths are all constants, unless it is 0."""
+    if not isinstance(ty, Real) or ty.shape.prefix is not None:
+        return None
+    product = Fraction(1)
+    for axis in ty.shape.axes:
+        if not axis.length.is_constant:
+            return None
+        product *= axis.length.const
+    return product or None
+
+
+TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
+    "scalar": is_scalar,
+    "scalar-type": is_scalar,
+    "real": is_real,
+    "real-type": is_real,
+    "tensors": is_tensors,
+}
+"""The conditions that hold of one type."""
+
+ATTRIBUTE_FACTS: dict[str, Callable[..., bool]] = {
+    "distinct": lambda a, b: a != b,
+    "nonzero": lambda c: c != 0,
+    "positive": lambda c: c > 0,
+    "negative": lambda c: c < 0,
+    "even": lambda n: n % 2 == 0,
+    "odd": lambda n: n % 2 == 1,
+    "at-least-1": lambda n: n >= 1,
+    "small": lambda n: n <= 64,
+}
+"""The conditions that are computed from attributes."""

@@ -1,0 +1,116 @@
+"""What an operation costs: launches, bytes moved and arithmetic, as plain Python over shapes.
+
+The model is a machine with a launch overhead of 5 µs, 1 TB/s of memory traffic and 10 Tflop/s; only ratios matter. One
+cost unit is 0.1 ps: a launch is 50,000,000 units, a byte 10, a floating-point operation 1. A real is 4 bytes, an index 8,
+a mask 1. A view costs nothing. Unbound dimensions count as `NOMINAL` each (a `...` prefix as one axis of it): they decide
+which program is chosen, never whether it is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from presk_rel.core.ir import Attr, Fold, Function, Prim, operands
+from presk_rel.core.prims import PRIMS
+from presk_rel.egraph.language import INPUT
+from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type, leaves
+from presk_rel.smt.linear import Linear
+
+NOMINAL = 64
+LAUNCH, BYTE, FLOP = 50_000_000, 10, 1
+LARGEST = 10**14
+"""The cost of one operation saturates here: sums stay far from 64 bits."""
+
+_FLOPS_PER_ENTRY = {
+    **dict.fromkeys("add sub mul div neg abs relu heaviside sign sum mean sum_to mean_vjp sqrt".split(), 1),
+    **dict.fromkeys("exp log sin cos tanh sigmoid normal_pdf".split(), 8),
+    **dict.fromkeys(["gelu", "gelu'"], 14),
+}
+"""Arithmetic per entry of the largest operand or result; contractions are counted apart, everything else moves data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one operation, or a program, does."""
+
+    kernels: int = 0
+    flops: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.kernels + other.kernels, self.flops + other.flops, self.bytes + other.bytes)
+
+    @property
+    def units(self) -> int:
+        return min(LARGEST, LAUNCH * self.kernels + BYTE * self.bytes + FLOP * self.flops)
+
+
+@dataclass(slots=True)
+class CostModel:
+    """Costs at given dimensions."""
+
+    modules: dict[str, ModuleDef]
+    dims: dict[str, int]
+
+    def length(self, form: Linear) -> int:
+        values = {s: self.dims.get(s, NOMINAL) for s in form.symbols}
+        return max(0, -(-form.evaluate(values) // Fraction(1)).__int__())
+
+    def entries(self, shape: Shape) -> int:
+        front = 1 if shape.prefix is None else NOMINAL
+        return front * prod(self.length(a.length) for a in shape.axes)
+
+    def bytes(self, ty: Type) -> int:
+        match ty:
+            case Real(shape):
+                return 4 * self.entries(shape)
+            case Idx(_, shape):
+                return 8 * self.entries(shape)
+            case Mask(shape):
+                return self.entries(shape)
+            case TupleOf(items):
+                return sum(self.bytes(t) for t in items)
+            case Params(instance):
+                return sum(self.bytes(t) for _, t in leaves(self.modules, instance))
+            case _:
+                return 0
+
+    def work(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
+        """The work of one operation; operands that are read for their type only move nothing."""
+        row = PRIMS.get(op)
+        if op == INPUT or (row is not None and row.view):
+            return Work()
+        read = [t for i, t in enumerate(operand_types) if row is None or i not in row.shape_only]
+        moved = sum(map(self.bytes, read)) + self.bytes(result)
+        return Work(1, self._flops(op, attrs, tuple(read), result), moved)
+
+    def _flops(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> int:
+        entries = [self.bytes(t) // 4 for t in (*read, result)]
+        match op:
+            case "dot":
+                return 2 * entries[-1] * self._contracted(read[1])
+            case "dot_vjp_l":
+                return 2 * entries[0] * self._contracted(read[1])
+            case "dot_vjp_r":
+                return 2 * entries[0] * entries[-1] // max(1, self._contracted(result))
+            case "pow":
+                n = attrs[0]
+                return max(entries) * max(1, min(int(n), 64).bit_length() if isinstance(n, int) else 1)
+            case _:
+                return max(entries) * _FLOPS_PER_ENTRY.get(op, 0)
+
+    def _contracted(self, weight: Type) -> int:
+        """The length of the first axis of a matrix."""
+        return self.length(weight.shape.axes[0].length) if isinstance(weight, Real) else 1
+
+    def function(self, function: Function) -> Work:
+        """The work of a flat function: one kernel per binding that is no view. (A fold counts as one.)"""
+        types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
+        total = Work()
+        for b in function.bindings:
+            name = b.op.op if isinstance(b.op, Prim) else "fold" if isinstance(b.op, Fold) else "call"
+            attrs = b.op.attrs if isinstance(b.op, Prim) else ()
+            total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
+        return total

@@ -1,0 +1,283 @@
+"""A session with egglog 13.2.0: signature, loading by tab-separated files, single steps, reading back.
+
+With `egglog_rules` the only place that knows egglog's text, file format and Python bindings. Facts of this version:
+forms are parsed one per call (every span copies its source); a panic of the engine is a `BaseException` and leaves the
+session unusable; signals wait for a call to end, so callers step rule by rule and look at the size in between.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from presk_rel.core.prims import PRIMS
+from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.codes import Attributes, Code, code_of, opaque_code, primitive_code
+from presk_rel.egraph.conditions import TYPE_FACTS, entries
+from presk_rel.egraph.egglog_rules import asked, mirror, mirror_sort, rational, rule_text, sort_of, usable
+from presk_rel.egraph.language import Terms
+from presk_rel.egraph.patterns import Kind
+from presk_rel.egraph.proof import TermId
+from presk_rel.egraph.rule import Rule
+
+if TYPE_CHECKING:
+    from egglog.bindings import EGraph, FrozenEGraph
+
+_FACTS = ("scalar", "real", "tensors")
+Column = int | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a function. Attributes and types are values; classes (`E`) and mirror terms (`T`) are the engine's numbers,
+    which can be compared: a mirror term is greater than its operands."""
+
+    columns: tuple[Any, ...]
+    output: Any
+
+
+@dataclass(slots=True)
+class Session:
+    """An e-graph loaded with the terms under a root. `rulesets` are the names `step` takes: "simplify", and one per rule
+    that can make the graph grow (`x<k>`)."""
+
+    terms: Terms
+    rules: tuple[Rule, ...]
+    attributes: Attributes = field(default_factory=Attributes.new)
+    rulesets: list[str] = field(default_factory=list[str])
+    codes: dict[str, Code] = field(default_factory=dict[str, Code])
+    _engine: EGraph | None = None
+    _numbers: dict[str, Rule] = field(default_factory=dict[str, Rule])
+    _facts_about: int = 0
+    _answered: dict[str, int] = field(default_factory=dict[str, int])
+    _known: set[tuple[str, tuple[Column, ...]]] = field(default_factory=set[tuple[str, tuple[Column, ...]]])
+
+    # ------------------------------------------------------------------------------------------------ the program
+
+    def load(self, nodes: list[tuple[TermId, tuple[int, ...]]]) -> None:
+        """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template."""
+        coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
+        ops = {c.op for _, c, _ in coded if c.op is not None}
+        self.rules, reached = usable(self.rules, ops)
+        codes = [primitive_code(op) for op in PRIMS if op in reached]
+        arities = sorted({len(c.columns) - 1 for _, c, _ in coded if c.op is None})
+        self.codes = {c.name: c for c in [*codes, *map(opaque_code, arities)]}
+        with tempfile.TemporaryDirectory(prefix="presk-egraph-") as folder:
+            self._write_tables(Path(folder), coded)
+            self._engine = self._start(folder)
+            for form in [*self._signature(), *self._loaders(Path(folder)), *self._rule_forms()]:
+                self._do(form)
+            self._do("(run load 1)")
+        self._supply_facts()
+        if asked(self.rules):
+            self._answer()
+
+    def _start(self, folder: str) -> EGraph:
+        from egglog.bindings import EGraph
+
+        return EGraph(fact_directory=folder)
+
+    def _signature(self) -> list[str]:
+        forms = [
+            "(sort E)",
+            "(sort T)",
+            "(constructor N (i64) E :unextractable)",
+            "(constructor TIn (i64) T)",
+            "(function rp (E) T :merge old)",
+            "(function ty (E) i64 :no-merge)",
+            "(function entries (i64) BigRat :no-merge)",
+            "(ruleset load)",
+            "(ruleset types)",
+            *(f"(relation is_{fact} (i64))" for fact in _FACTS),
+        ]
+        for code in self.codes.values():
+            forms.append(f"(constructor {code.name} ({' '.join(map(sort_of, code.columns))}) E)")
+            if code.op is None:
+                continue
+            forms.append(f"(constructor {mirror(code)} ({' '.join(map(mirror_sort, code.columns))}) T)")
+        for op in sorted(asked(self.rules)):
+            key = " ".join(map(sort_of, table_key(primitive_code(op))))
+            name = primitive_code(op).name
+            forms += [f"(relation need_{name} ({key}))", f"(function of_{name} ({key}) i64 :no-merge)"]
+        return forms
+
+    def _rule_forms(self) -> list[str]:
+        forms = ["(ruleset simplify)"]
+        self.rulesets = ["simplify"]
+        for k, rule in enumerate(self.rules):
+            self._numbers[f"L{k}"] = rule
+            ruleset = "simplify" if rule.ruleset == "simplify" else f"x{k}"
+            if ruleset not in self.rulesets:
+                self.rulesets.append(ruleset)
+                forms.append(f"(ruleset {ruleset})")
+            forms += rule_text(rule, k, ruleset, self.attributes)
+        return forms
+
+    # ------------------------------------------------------------------------------------------------ loading
+
+    def _write_tables(self, folder: Path, coded: list[tuple[TermId, Code, tuple[int, ...]]]) -> None:
+        rows: dict[str, list[str]] = {}
+        for t, code, args in coded:
+            head = self.terms.op(t)
+            columns: list[int | Fraction] = [self.terms.head[t]]
+            if code.op is not None:
+                columns = self.attributes.columns(code, head.attrs)
+                columns.append(head.type)
+            columns += [a if a >= 0 else -1 - a for a in args]
+            rows.setdefault(code.name, []).append("\t".join([str(t), *(_cells(columns))]))
+        rows["node"] = [f"{t}\t{self.terms.type[t]}" for t, _, _ in coded]
+        for name, lines in rows.items():
+            (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _loaders(self, folder: Path) -> list[str]:
+        forms: list[str] = []
+        for name in sorted(p.stem for p in folder.iterdir()):
+            if name != "node":
+                forms += _loader(self.codes[name])
+        node = "(rule ((in_node i t)) ((set (ty (N i)) t) (set (rp (N i)) (TIn i))) :ruleset load)"
+        return [*forms, "(relation in_node (i64 i64))", '(input in_node "node.tsv")', node]
+
+    def _supply_facts(self) -> None:
+        """What conditions ask about types, for every type that is new."""
+        types = self.terms.table.types
+        for t in range(self._facts_about, len(types)):
+            for fact in _FACTS:
+                if TYPE_FACTS[fact](types[t]):
+                    self._do(f"(is_{fact} {t})")
+            n = entries(types[t])
+            if n is not None:
+                self._do(f"(set (entries {t}) {rational(n)})")
+        self._facts_about = len(types)
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def _do(self, form: str) -> list[object]:
+        assert self._engine is not None
+        try:
+            return list(self._engine.run_program(*self._engine.parse_program(form)))
+        except Exception as e:
+            raise PreskBug("egraph", f"egglog refuses `{form[:200]}`: {e}") from e
+        except BaseException as e:
+            if type(e).__name__ == "PanicException":
+                raise PreskBug("egraph", f"egglog panics at `{form[:200]}`: {e}") from e
+            raise
+
+    def step(self, ruleset: str) -> bool:
+        """Run a ruleset once; whether anything changed."""
+        (output,) = self._do(f"(run {ruleset} 1)")
+        updated: bool = output.report.updated  # type: ignore[attr-defined]
+        if updated and asked(self.rules):
+            self._answer()
+        return updated
+
+    def _answer(self) -> None:
+        """Ask the typing rules of Core what `typed` conditions want to know and did not before."""
+        self._do("(run types 1)")
+        grown = {n: s for n, s in self.sizes().items() if n.startswith("need_") and s > self._answered.get(n, 0)}
+        if not grown:
+            return
+        self._answered.update(grown)
+        reading = self.freeze()
+        for name in sorted(grown):
+            code = self.codes[name.removeprefix("need_")]
+            for row in reading.rows(name, table_key(code)):
+                self._tell(code, row.columns)
+        self._supply_facts()
+
+    def _tell(self, code: Code, columns: tuple[Column, ...]) -> None:
+        if (code.name, columns) in self._known:
+            return
+        self._known.add((code.name, columns))
+        n = code.attr_count
+        head = self.attributes.head(code, [*columns[:n], 0])
+        found = self.terms.table.infer(head.op, head.attrs, tuple(int(c) for c in columns[n:]))
+        if found is not None:
+            self._do(f"(set (of_{code.name} {' '.join(map(str, columns))}) {found})")
+
+    def sizes(self) -> dict[str, int]:
+        """Rows per function."""
+        (output,) = self._do("(print-size)")
+        return dict(output.sizes)  # type: ignore[attr-defined]
+
+    def e_nodes(self) -> int:
+        sizes = self.sizes()
+        return sum(sizes.get(name, 0) for name in self.codes)
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def freeze(self) -> Reading:
+        assert self._engine is not None
+        return Reading(self._engine, self._engine.freeze())
+
+    def logged_rules(self) -> dict[str, Rule]:
+        """The log relations with the rules that write them, in the order of the rule table."""
+        return self._numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The rows of a session at one moment."""
+
+    engine: EGraph
+    frozen: FrozenEGraph
+
+    def rows(self, name: str, kinds: tuple[Kind, ...]) -> list[Row]:
+        """The rows of a function whose arguments have these kinds; empty if there is no such function."""
+        function = self.frozen.functions.get(name)
+        if function is None:
+            return []
+        read = [self._reader(kind) for kind in kinds]
+        return [
+            Row(tuple([f(v) for f, v in zip(read, r.inputs, strict=True)]), r.output)
+            for r in function.rows
+            if not r.subsumed
+        ]
+
+    def integer(self, value: Any) -> int:
+        return self.engine.value_to_i64(value)
+
+    def _reader(self, kind: Kind) -> Callable[[Any], Any]:
+        if kind == "term":
+            return _same
+        return self.engine.value_to_bigrat if kind == "rational" else self.engine.value_to_i64
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _cells(columns: list[int | Fraction]) -> list[str]:
+    out: list[str] = []
+    for c in columns:
+        out += [str(c.numerator), str(c.denominator)] if isinstance(c, Fraction) else [str(c)]
+    return out
+
+
+def _loader(code: Code) -> list[str]:
+    """A relation filled from a file, and the rule that makes its rows e-nodes."""
+    sorts, variables_, arguments = ["i64"], ["i"], list[str]()
+    for k, kind in enumerate(code.columns):
+        if kind == "rational":
+            sorts += ["String", "String"]
+            variables_ += [f"p{k}", f"q{k}"]
+            arguments.append(f"(bigrat (from-string p{k}) (from-string q{k}))")
+        else:
+            sorts.append("i64")
+            variables_.append(f"x{k}")
+            arguments.append(f"(N x{k})" if kind == "term" else f"x{k}")
+    relation = f"in_{code.name}"
+    made = f"({code.name} {' '.join(arguments)})"
+    return [
+        f"(relation {relation} ({' '.join(sorts)}))",
+        f'(input {relation} "{code.name}.tsv")',
+        f"(rule (({relation} {' '.join(variables_)})) ((union (N i) {made})) :ruleset load)",
+    ]
+
+
+def table_key(code: Code) -> tuple[Kind, ...]:
+    """The columns that the typing table is asked with: attributes, then the types of the operands."""
+    return (*code.columns[: code.attr_count], *(("type",) * len(code.operands)))

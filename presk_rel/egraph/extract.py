@@ -1,0 +1,241 @@
+"""The cheapest program in an e-graph: pruning, tree cost as a first answer, then an integer program.
+
+A class is *chosen* with one of its nodes; a chosen node's operands are chosen; shared classes are paid once. Cycles are
+excluded by an order inside every cyclic component. CP-SAT solves it, single-threaded, with a fixed seed and a limit in
+deterministic time, so that equal inputs give equal outputs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, IntVar
+
+ClassId = int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to compute a class: its own cost, the classes it needs, and the caller's number for it."""
+
+    cost: int
+    needs: frozenset[ClassId]
+    key: int
+
+
+Choices = dict[ClassId, list[Choice]]
+"""Per class, cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The chosen choice of every class that is needed; `cost` of all of them; `gap` is 0 where proven optimal, else how
+    far below `cost` the optimum may lie, relative to it."""
+
+    chosen: dict[ClassId, Choice]
+    cost: int
+    gap: float
+
+
+def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
+    """The cheapest acyclic selection for `root`; None if there is none. `limit` bounds the solver in seconds of its
+    deterministic clock; when it runs out the best selection found is returned with its gap."""
+    kept = prune(choices, root)
+    best = tree_cost(kept)
+    if root not in best:
+        return None
+    hint = selection(best, root)
+    kept = undominated({c: [x for x in ways if x.needs <= best.keys()] for c, ways in kept.items() if c in best})
+    kept = reachable(kept, root)
+    if all(len(ways) == 1 for ways in kept.values()):
+        return Extraction(hint, total(hint), 0.0)
+    return _solve(kept, root, hint, limit)
+
+
+def total(chosen: dict[ClassId, Choice]) -> int:
+    return sum(c.cost for c in chosen.values())
+
+
+# ------------------------------------------------------------------------------------------------ pruning
+
+
+def prune(choices: Choices, root: ClassId) -> Choices:
+    """Without self-loops and without what the root does not reach."""
+    looped = {c: [x for x in ways if c not in x.needs] for c, ways in choices.items()}
+    return reachable(looped, root)
+
+
+def reachable(choices: Choices, root: ClassId) -> Choices:
+    seen = {root}
+    stack = [root]
+    while stack:
+        for choice in choices.get(stack.pop(), []):
+            fresh = sorted(choice.needs - seen)
+            seen.update(fresh)
+            stack += fresh
+    return {c: choices.get(c, []) for c in sorted(seen)}
+
+
+def undominated(choices: Choices) -> Choices:
+    """Without choices that need no less and cost no less than another of their class."""
+    out: Choices = {}
+    for c, ways in choices.items():
+        kept: list[Choice] = []
+        for way in sorted(ways, key=lambda x: (x.cost, len(x.needs), x.key)):
+            if not any(better.needs <= way.needs for better in kept):
+                kept.append(way)
+        out[c] = kept
+    return out
+
+
+# ------------------------------------------------------------------------------------------------ the first answer
+
+
+def tree_cost(choices: Choices) -> dict[ClassId, Choice]:
+    """The choice of least cost as a tree, per class that has one (Knuth's generalization of Dijkstra's algorithm)."""
+    users: dict[ClassId, list[tuple[ClassId, Choice]]] = {}
+    missing: dict[int, int] = {}
+    heap: list[tuple[int, ClassId, int, Choice]] = []
+    for c, ways in choices.items():
+        for way in ways:
+            missing[id(way)] = len(way.needs)
+            for need in way.needs:
+                users.setdefault(need, []).append((c, way))
+            if not way.needs:
+                heapq.heappush(heap, (way.cost, c, way.key, way))
+    cost: dict[ClassId, int] = {}
+    best: dict[ClassId, Choice] = {}
+    while heap:
+        so_far, c, _, way = heapq.heappop(heap)
+        if c in cost:
+            continue
+        cost[c], best[c] = so_far, way
+        for user, using in users.get(c, []):
+            missing[id(using)] -= 1
+            if missing[id(using)] == 0 and user not in cost:
+                amount = using.cost + sum(cost[n] for n in using.needs)
+                heapq.heappush(heap, (amount, user, using.key, using))
+    return best
+
+
+def selection(best: dict[ClassId, Choice], root: ClassId) -> dict[ClassId, Choice]:
+    """What of a choice per class the root needs."""
+    chosen: dict[ClassId, Choice] = {}
+    stack = [root]
+    while stack:
+        c = stack.pop()
+        if c not in chosen:
+            chosen[c] = best[c]
+            stack += sorted(best[c].needs)
+    return chosen
+
+
+# ------------------------------------------------------------------------------------------------ the integer program
+
+
+def components(choices: Choices) -> dict[ClassId, tuple[int, int]]:
+    """Tarjan's strongly connected components, iteratively: per class the number and the size of its component."""
+    index: dict[ClassId, int] = {}
+    low: dict[ClassId, int] = {}
+    found: dict[ClassId, tuple[int, int]] = {}
+    path: list[ClassId] = []
+    for start in choices:
+        if start in index:
+            continue
+        index[start] = low[start] = len(index)
+        path.append(start)
+        work = [(start, iter(_successors(choices, start)))]
+        while work:
+            c, rest = work[-1]
+            step = next(rest, None)
+            if step is None:
+                work.pop()
+                _close(c, work[-1][0] if work else None, index, low, path, found)
+            elif step not in index:
+                index[step] = low[step] = len(index)
+                path.append(step)
+                work.append((step, iter(_successors(choices, step))))
+            elif step not in found:
+                low[c] = min(low[c], index[step])
+    return found
+
+
+def _successors(choices: Choices, c: ClassId) -> list[ClassId]:
+    return sorted({n for way in choices[c] for n in way.needs})
+
+
+def _close(
+    c: ClassId,
+    parent: ClassId | None,
+    index: dict[ClassId, int],
+    low: dict[ClassId, int],
+    path: list[ClassId],
+    found: dict[ClassId, tuple[int, int]],
+) -> None:
+    if parent is not None:
+        low[parent] = min(low[parent], low[c])
+    if low[c] != index[c]:
+        return
+    members = [path.pop()]
+    while members[-1] != c:
+        members.append(path.pop())
+    for m in members:
+        found[m] = (index[c], len(members))
+
+
+def _solve(choices: Choices, root: ClassId, hint: dict[ClassId, Choice], limit: float) -> Extraction:
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    scale = _scale(choices)
+    variables = _formulate(model, choices, root, hint, scale)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.max_deterministic_time = limit
+    solver.parameters.max_time_in_seconds = 10 * limit
+    status = solver.solve(model)
+    fallback = Extraction(hint, total(hint), 1.0)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return fallback
+    best = {c: choices[c][i] for (c, i), y in variables.items() if solver.value(y)}
+    chosen = selection(best, root)
+    cost = total(chosen)
+    gap = 0.0 if status == cp_model.OPTIMAL else max(0.0, 1 - solver.best_objective_bound * scale / max(1, cost))
+    return Extraction(chosen, cost, gap) if cost < fallback.cost else Extraction(hint, fallback.cost, gap)
+
+
+def _scale(choices: Choices) -> int:
+    """Costs are divided by this, rounded up, so that sums stay below 2^50."""
+    worst = sum(max((x.cost for x in ways), default=0) for ways in choices.values())
+    return max(1, worst >> 50)
+
+
+def _formulate(
+    model: CpModel, choices: Choices, root: ClassId, hint: dict[ClassId, Choice], scale: int
+) -> dict[tuple[ClassId, int], IntVar]:
+    """One variable per class and per choice; a needed class has a choice, a choice needs its classes. A class with one
+    choice shares its variable."""
+    component = components(choices)
+    needed = {c: model.new_bool_var("") for c in choices}
+    level = {c: model.new_int_var(0, n - 1, "") for c, (_, n) in component.items() if n > 1}
+    variables: dict[tuple[ClassId, int], IntVar] = {}
+    objective: list[tuple[int, IntVar]] = []
+    model.add(needed[root] == 1)
+    for c, ways in choices.items():
+        for i, way in enumerate(ways):
+            y = variables[c, i] = needed[c] if len(ways) == 1 else model.new_bool_var("")
+            objective.append((-(-way.cost // scale), y))
+            model.add_hint(y, c in hint and hint[c].key == way.key)
+            for n in sorted(way.needs):
+                model.add_implication(y, needed[n])
+                if c in level and component[n][0] == component[c][0]:
+                    model.add(level[c] >= level[n] + 1).only_enforce_if(y)
+        if len(ways) > 1:
+            model.add_bool_or([*(variables[c, i] for i in range(len(ways))), needed[c].negated()])
+            model.add_hint(needed[c], c in hint)
+    model.minimize(sum(w * y for w, y in objective if w))
+    return variables

@@ -1,0 +1,14 @@
+"""The table of rewrite rules: one file per family, collected here in the order in which `docs` lists them."""
+
+from __future__ import annotations
+
+from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rules import arithmetic, shapes
+
+FAMILIES: dict[str, tuple[Rule, ...]] = {
+    "arithmetic": arithmetic.RULES,
+    "shapes": shapes.RULES,
+}
+
+RULES: dict[str, Rule] = {rule.name: rule for family in FAMILIES.values() for rule in family}
+"""Every rule by name."""

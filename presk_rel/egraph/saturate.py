@@ -1,0 +1,101 @@
+"""Running the rules within limits: simplification to a fixed point, then one rule at a time of those that can make the
+graph grow, with a ban on a rule that matches too often (back-off), until nothing changes or a limit is met.
+
+Every call into the engine is one step of one ruleset, so a limit is overrun by one step at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Literal
+
+from presk_rel.egraph.egglog_dialect import Session
+
+Stop = Literal["saturated", "e-nodes", "seconds", "rounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`e_nodes` counts those of the loaded program too; at least twice its size is always allowed. `seconds` is a safety
+    net: a run that meets it may differ from another one, and its report says so. `solver` is in CP-SAT's deterministic
+    seconds. `expansions` bounds the rounds of rules that grow the graph, `growth` what one of them may add in a step
+    before it is banned for the next rounds."""
+
+    e_nodes: int = 200_000
+    seconds: float = 30.0
+    expansions: int = 6
+    simplifications: int = 60
+    growth: int = 20_000
+    solver: float = 5.0
+
+
+@dataclass(slots=True)
+class Saturation:
+    """How a run ended, and the number of e-nodes before and after."""
+
+    stopped: Stop
+    before: int
+    after: int
+
+
+@dataclass(slots=True)
+class _Run:
+    session: Session
+    limits: Limits
+    nodes: int
+    budget: int
+    deadline: float
+    banned: dict[str, int] = field(default_factory=dict[str, int])
+    bans: dict[str, int] = field(default_factory=dict[str, int])
+    stop: Stop | None = None
+
+    def over(self) -> bool:
+        if self.nodes > self.budget:
+            self.stop = "e-nodes"
+        elif monotonic() > self.deadline:
+            self.stop = "seconds"
+        return self.stop is not None
+
+    def simplify(self) -> bool:
+        """To a fixed point; whether anything changed."""
+        changed = False
+        for _ in range(self.limits.simplifications):
+            if not self.session.step("simplify"):
+                return changed
+            changed = True
+            self.nodes = self.session.e_nodes()
+            if self.over():
+                return changed
+        self.stop = self.stop or "rounds"
+        return changed
+
+    def expand(self, round_: int) -> bool:
+        """One step of each growing rule that is not banned."""
+        changed = False
+        for ruleset in self.session.rulesets[1:]:
+            if self.banned.get(ruleset, 0) > round_:
+                changed = True
+                continue
+            changed |= self.session.step(ruleset)
+            grown, self.nodes = self.nodes, self.session.e_nodes()
+            if self.nodes - grown > self.limits.growth << self.bans.get(ruleset, 0):
+                self.bans[ruleset] = self.bans.get(ruleset, 0) + 1
+                self.banned[ruleset] = round_ + 1 + self.bans[ruleset]
+            if self.over():
+                return changed
+        return changed
+
+
+def saturate(session: Session, limits: Limits) -> Saturation:
+    """Run the session's rules; PreskBug if the engine fails."""
+    before = session.e_nodes()
+    run = _Run(session, limits, before, max(limits.e_nodes, 2 * before), monotonic() + limits.seconds)
+    run.simplify()
+    for round_ in range(limits.expansions):
+        if run.stop is not None or not run.expand(round_) or run.stop is not None:
+            break
+        run.simplify()
+    else:
+        run.stop = run.stop or "rounds"
+    return Saturation(run.stop or "saturated", before, run.nodes)
