@@ -1,0 +1,250 @@
+"""From drafts to bindings: final names, and alignments written out where the final types would not give them.
+
+μ : ℝ[...] of a mean over `model`, x : ℝ[..., model: D], the prefix now [D, D] without names:
+
+%7 : ℝ[D, D, model: D] = sub x, μ        would line up the last axes; so
+%6 : ℝ[D, D, model: D] = broadcast_like axis model μ, x
+%7 : ℝ[D, D, model: D] = sub x, %6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from presk_rel.core.draft import AXIS_OPERAND, PAIRED, Draft
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Grad, Op, Param, Prim, operands
+from presk_rel.core.names import Numbered
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import compatible_axes, compatible_types, same
+from presk_rel.core.typing_rules import infer
+from presk_rel.diagnostics import PreskBug
+from presk_rel.elab.broadcast import align
+from presk_rel.elab.ty import Axis, ModuleDef, Real, Shape, Type
+
+
+def finish(
+    drafts: list[Draft], params: tuple[Param, ...], ret: str, result: Type, modules: dict[str, ModuleDef]
+) -> tuple[tuple[Binding, ...], str]:
+    """The bindings of a flat function, without those that the result does not need, and the name it returns."""
+    out = _Out(modules)
+    for p in params:
+        out.names.new(p.name)
+        out.name[p.name] = p.name
+        out.types[p.name] = p.type
+    for draft in _live(drafts, ret):
+        out.draft(draft)
+    name = out.name[ret]
+    if not compatible_types(out.types[name], result):
+        name = out.renamed(name, result)
+    return tuple(out.bindings), name
+
+
+def _live(drafts: list[Draft], ret: str) -> Iterable[Draft]:
+    needed = {ret}
+    kept: list[Draft] = []
+    for draft in reversed(drafts):
+        if draft.name in needed:
+            kept.append(draft)
+            needed.update(operands(draft.op))
+    return reversed(kept)
+
+
+@dataclass(slots=True)
+class _Out:
+    """`name` maps drafts to bindings, `types` are those of the bindings."""
+
+    modules: dict[str, ModuleDef]
+    names: Numbered = field(default_factory=Numbered)
+    name: dict[str, str] = field(default_factory=dict[str, str])
+    types: dict[str, Type] = field(default_factory=dict[str, Type])
+    bindings: list[Binding] = field(default_factory=list[Binding])
+    _done: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _templates: dict[Type, str] = field(default_factory=dict[Type, str])
+
+    def draft(self, d: Draft) -> None:
+        args = tuple(self.name[v] for v in operands(d.op))
+        if isinstance(d.op, Prim):
+            final = self._prim(d, d.op, args)
+        else:
+            final = self._add(d, with_operands(d.op, self._agreeing(d, args)))
+        self.name[d.name] = final
+
+    def _add(self, d: Draft, op: Op, ty: Type | None = None) -> str:
+        name = self.names.new(d.hint)
+        ty = d.type if ty is None else ty
+        self.bindings.append(Binding(name, ty, op, d.span, d.note))
+        self.types[name] = ty
+        return name
+
+    def _agreeing(self, d: Draft, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The operands, renamed where their axis names contradict those the operation was written for."""
+        return tuple(
+            v if compatible_types(self.types[v], t) else self.renamed(v, t) for v, t in zip(args, d.seen, strict=True)
+        )
+
+    # ---------------------------------------------------------------------------------------------------- primitives
+
+    def _prim(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str:
+        """The operation as it is if it still means the same; else on operands named as it was written for; else with
+        its alignment or its axis made explicit."""
+        if self._means_it(d, op, args):
+            return self._add(d, replace(op, args=args))
+        if d.meant.where is not None and len(args) == 2:
+            explicit = self._explicit(d, op, args)
+            if explicit is not None:
+                return explicit
+        named = tuple(self.renamed(v, t) for v, t in zip(args, d.seen, strict=True))
+        if self._means_it(d, op, named):
+            return self._add(d, replace(op, args=named))
+        if d.meant.axis is not None:
+            return self._with_axis(d, op, named, d.meant.axis)
+        if d.meant.where is not None:
+            return self._by_fresh_names(d, op, named, d.meant.where)
+        raise PreskBug("inline", f"{d.name} : {d.type} = {op.op} on {', '.join(str(self.types[v]) for v in named)}")
+
+    def _means_it(self, d: Draft, op: Prim, args: tuple[str, ...], ty: Type | None = None) -> bool:
+        types = tuple(self.types[v] for v in args)
+        inferred = infer(PRIMS[op.op], op.attrs, types, d.type if ty is None else ty, self.modules)
+        if isinstance(inferred, str) or not compatible_types(inferred, d.type if ty is None else ty):
+            return False
+        if d.meant.axis is not None:
+            return _position(types[AXIS_OPERAND[op.op]], op.attrs[0]) == d.meant.axis
+        return d.meant.where is None or _lines_up(op.op, types, d.meant.small, d.meant.where)
+
+    def _explicit(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str | None:
+        """One missing axis that the larger operand names: `broadcast_like axis a`, or a sum over it."""
+        where, small = d.meant.where or (), d.meant.small
+        large = self.types[args[1 - small]]
+        missing = _missing(large, where)
+        if not isinstance(large, Real) or missing is None:
+            return None
+        axis = large.shape.axes[missing].name
+        if axis is None or _position(large, axis) != missing:
+            return None
+        if op.op == "sum_to":
+            return self._plain(d, Prim("sum", (axis,), (args[1 - small],)))
+        if op.op == "broadcast_like":
+            return self._plain(d, Prim("broadcast_like", (axis,), args))
+        widen = Prim("broadcast_like", (axis,), (args[small], args[1 - small]))
+        if not self._typed(widen, large):
+            return None
+        wide = self._new(widen, large)
+        return self._plain(d, replace(op, args=(wide, args[1]) if small == 0 else (args[0], wide)))
+
+    def _plain(self, d: Draft, op: Prim) -> str | None:
+        return self._add(d, op) if self._typed(op, d.type) else None
+
+    def _typed(self, op: Prim, ty: Type) -> bool:
+        inferred = infer(PRIMS[op.op], op.attrs, tuple(self.types[v] for v in op.args), ty, self.modules)
+        return not isinstance(inferred, str) and compatible_types(inferred, ty)
+
+    def _with_axis(self, d: Draft, op: Prim, args: tuple[str, ...], position: int) -> str:
+        """Two axes have the name: only the one that is meant keeps one, of its own."""
+        i = AXIS_OPERAND[op.op]
+        shape = _shape(self.types[args[i]])
+        axis = _own_name(shape)
+        axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
+        only = self.renamed(args[i], Real(Shape(shape.prefix, axes)))
+        operands_ = tuple(only if j == i else v for j, v in enumerate(args))
+        result = _unnamed(d.type)
+        return self.renamed(self._add(d, Prim(op.op, (axis,), operands_), result), d.type)
+
+    def _by_fresh_names(self, d: Draft, op: Prim, args: tuple[str, ...], where: tuple[int, ...]) -> str:
+        """Every axis of the larger operand gets a name of its own, and those of the smaller one the names they mean."""
+        small, large = args[d.meant.small], args[1 - d.meant.small]
+        shape = _shape(self.types[large])
+        axes = tuple(Axis(f"axis{j}", a.length) for j, a in enumerate(shape.axes))
+        wide = Real(Shape(shape.prefix, axes))
+        narrow = Real(Shape(_shape(self.types[small]).prefix, tuple(axes[j] for j in where)))
+        if op.op == "sum_to":
+            summed = Prim("sum_to", (), (self.renamed(large, wide), self._template(narrow)))
+            return self.renamed(self._add(d, summed, _unnamed(d.type)), d.type)
+        spread = self._new(
+            Prim("broadcast_like", (), (self.renamed(small, narrow), self._template(wide))), _unnamed(wide)
+        )
+        if op.op == "broadcast_like":
+            return self.renamed(spread, d.type)
+        args = (spread, large) if d.meant.small == 0 else (large, spread)
+        return self._add(d, replace(op, args=args))
+
+    # --------------------------------------------------------------------------------------------------------- names
+
+    def renamed(self, v: str, ty: Type) -> str:
+        """`v` with the axis names of a type of the same lengths: itself where it has them already."""
+        if self.types[v] == ty or not isinstance(ty, Real):
+            return v
+        key = (v, str(ty))
+        if key not in self._done:
+            template = self._template(_unnamed(ty))
+            self._done[key] = self._new(Prim("broadcast_like", (), (v, template)), ty)
+        return self._done[key]
+
+    def _template(self, ty: Type) -> str:
+        """A tensor read for its type only."""
+        if ty not in self._templates:
+            self._templates[ty] = self._new(Prim("zeros", (), ()), ty)
+        return self._templates[ty]
+
+    def _new(self, op: Prim, ty: Type) -> str:
+        name = self.names.new()
+        self.bindings.append(Binding(name, ty, op))
+        self.types[name] = ty
+        return name
+
+
+# --------------------------------------------------------------------------------------------------- small questions
+
+
+def with_operands(op: Op, args: tuple[str, ...]) -> Op:
+    """An operation on other operands, in the order of `ir.operands`."""
+    match op:
+        case Prim() | Call():
+            return replace(op, args=args)
+        case Closure():
+            return replace(op, captured=args)
+        case Grad():
+            return Grad(args[0])
+        case Apply():
+            return Apply(args[0], args[1:])
+        case Fold(stacked=stacked):
+            n = len(stacked)
+            return replace(op, stacked=args[:n], acc=args[n], extras=args[n + 1 :])
+
+
+def _shape(ty: Type) -> Shape:
+    if not isinstance(ty, Real):
+        raise PreskBug("inline", f"{ty} is no real tensor")
+    return ty.shape
+
+
+def _position(ty: Type, axis: object) -> int | None:
+    """Where the one axis of that name stands; None where there is none or more than one."""
+    where = [i for i, a in enumerate(_shape(ty).axes) if a.name == axis]
+    return where[0] if len(where) == 1 else None
+
+
+def _lines_up(op: str, types: tuple[Type, ...], small: int, where: tuple[int, ...]) -> bool:
+    """Whether the operands line up by their types as meant."""
+    a, b = _shape(types[small]), _shape(types[1 - small])
+    if len(a.axes) == len(b.axes) and a.prefix == b.prefix and op in PAIRED:
+        return where == tuple(range(len(where))) and compatible_axes(a.axes, b.axes)
+    return align(a, b, same) == where
+
+
+def _missing(large: Type, where: tuple[int, ...]) -> int | None:
+    """The one axis of `large` that the smaller operand lacks, if the others keep their order."""
+    n = len(large.shape.axes) if isinstance(large, Real) else 0
+    if len(where) != n - 1 or list(where) != sorted(where):
+        return None
+    return next(i for i in range(n) if i not in where)
+
+
+def _unnamed(ty: Type) -> Type:
+    shape = _shape(ty)
+    return Real(Shape(shape.prefix, tuple(Axis(None, a.length) for a in shape.axes)))
+
+
+def _own_name(shape: Shape) -> str:
+    taken = {a.name for a in shape.axes}
+    return next(name for i in range(len(taken) + 1) if (name := f"axis{i}") not in taken)

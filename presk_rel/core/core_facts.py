@@ -1,0 +1,167 @@
+"""PSK-Core → facts of the relations that `facts.schema` lists with origin "core".
+
+A variable `v` of the function `f` is `f/v` everywhere in the program, its leaf `0` (`core.leaves`) is `f/v.0`, and the
+binding that makes it, a *site*, has its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Param, Prim, Program, Var, operands
+from presk_rel.core.leaves import flows, leaves
+from presk_rel.core.prims import PRIMS, PrimRow
+from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.elab.ty import Idx, Type
+
+Row = tuple[str | int, ...]
+Rows = dict[str, list[Row]]
+
+INDEX_TO_REAL = "real of an index"
+"""`real` is smooth on hyperparameters; an index tensor has no neighbours to be smooth in (spec: "Regularity")."""
+
+
+def variable(function: str, name: Var, leaf: str = "") -> str:
+    """The name of a variable, or of one of its leaves, in the relations."""
+    return f"{function}/{name}.{leaf}" if leaf else f"{function}/{name}"
+
+
+def core_facts(program: Program) -> Rows:
+    """All Core facts of a program, which has been verified."""
+    collector = _Collector()
+    collector.classes(PRIMS.values())
+    for function in program.functions.values():
+        collector.function(function)
+    return collector.rows
+
+
+def liveness_facts(functions: Iterable[Function]) -> Rows:
+    """Only the facts that liveness needs, for executors."""
+    collector = _Collector()
+    for function in functions:
+        collector.reads(function)
+    return collector.rows
+
+
+@dataclass(slots=True)
+class _Collector:
+    rows: Rows = field(default_factory=Rows)
+    _leaves: dict[Type, tuple[str, ...]] = field(default_factory=dict[Type, tuple[str, ...]])
+
+    def add(self, relation: str, *row: str | int) -> None:
+        self.rows.setdefault(relation, []).append(row)
+
+    def leaves(self, ty: Type) -> tuple[str, ...]:
+        if ty not in self._leaves:
+            self._leaves[ty] = leaves(ty)
+        return self._leaves[ty]
+
+    def classes(self, prims: Iterable[PrimRow]) -> None:
+        """The class of every operand of every primitive; operands past the last class of a row have that class."""
+        for row in prims:
+            for operand, kind in enumerate(row.regularity):
+                self.add("prim_class", row.name, operand, kind)
+        self.add("prim_class", INDEX_TO_REAL, 0, "Disc")
+
+    def function(self, function: Function) -> None:
+        self.add("core_function", function.name)
+        self.position(function.name, function.span)
+        types = {param.name: param.type for param in function.params}
+        for index, param in enumerate(function.params):
+            self.parameter(function, index, param)
+        for effect in function.uses:
+            self.add("declared_effect", function.name, effect)
+        for binding in function.bindings:
+            self.binding(function.name, binding, types)
+            types[binding.name] = binding.type
+        for leaf in self.leaves(types[function.ret]):
+            self.add("result", function.name, leaf, variable(function.name, function.ret, leaf))
+        self.reads(function)
+
+    def parameter(self, function: Function, index: int, param: Param) -> None:
+        self.add("parameter", function.name, index, param.name)
+        self.position(variable(function.name, param.name), function.span)
+        for leaf in self.leaves(param.type):
+            self.add("formal", function.name, index, leaf, variable(function.name, param.name, leaf))
+
+    def position(self, name: str, span: Span) -> None:
+        if span != NOWHERE:
+            self.add("position", name, span.file, span.start.line, span.start.column)
+
+    def reads(self, function: Function) -> None:
+        for index, binding in enumerate(function.bindings):
+            self.add("bound", function.name, index, binding.name)
+            for name in dict.fromkeys(operands(binding.op)):
+                self.add("reads", function.name, index, binding.name, name)
+        self.add("returned", function.name, function.ret)
+
+    # ---------------------------------------------------------------------------------------------------- bindings
+
+    def binding(self, fn: str, binding: Binding, types: dict[Var, Type]) -> None:
+        site = variable(fn, binding.name)
+        self.position(site, binding.span)
+        match binding.op:
+            case Prim():
+                self.prim(fn, binding, binding.op, types)
+            case Call(callee, _, args):
+                self.add("call", site, fn, callee)
+                self.given(fn, site, enumerate(args), types)
+                self.site_result(fn, binding)
+            case Closure(callee, _, captured):
+                self.add("closure", site, fn, callee)
+                self.add("captures", site, len(captured))
+                self.given(fn, site, enumerate(captured), types)
+            case Grad(of):
+                self.add("gradient", site, fn, variable(fn, of))
+            case Apply(function, args):
+                self.add("apply", site, fn, variable(fn, function))
+                self.given(fn, site, enumerate(args), types)
+                self.site_result(fn, binding)
+            case Fold():
+                self.fold(fn, binding, binding.op, types)
+            case _:
+                assert_never(binding.op)
+
+    def prim(self, fn: str, binding: Binding, prim: Prim, types: dict[Var, Type]) -> None:
+        row = PRIMS[prim.op]
+        site = variable(fn, binding.name)
+        if row.effect is not None:
+            self.add("performs", site, fn, row.effect)
+        given = tuple(types[arg] for arg in prim.args)
+        name = INDEX_TO_REAL if prim.op == "real" and isinstance(given[0], Idx) else prim.op
+        last = len(row.regularity) - 1
+        for operand, source, target in flows(prim, given, binding.type, ignored=row.shape_only):
+            start = variable(fn, prim.args[operand], source)
+            self.add("flows", start, variable(fn, binding.name, target), site, name, min(operand, last))
+
+    def given(self, fn: str, site: str, args: Iterable[tuple[int, Var]], types: dict[Var, Type]) -> None:
+        for index, arg in args:
+            for leaf in self.leaves(types[arg]):
+                self.add("given", site, index, leaf, variable(fn, arg, leaf))
+
+    def site_result(self, fn: str, binding: Binding) -> None:
+        for leaf in self.leaves(binding.type):
+            self.add("outcome", variable(fn, binding.name), leaf, variable(fn, binding.name, leaf))
+
+    def fold(self, fn: str, binding: Binding, fold: Fold, types: dict[Var, Type]) -> None:
+        """The value of a fold is its initial accumulator (it may run no times), what the body makes of it, and what the
+        body makes of that again. A scan's second component stacks accumulators."""
+        site = variable(fn, binding.name)
+        self.add("call", site, fn, fold.body)
+        index = len(fold.stacked)
+        self.given(fn, site, enumerate((*fold.stacked, fold.acc, *fold.extras)), types)
+        for leaf in self.leaves(types[fold.acc]):
+            acc = variable(fn, binding.name, _in_scan(leaf, fold.scan, 0))
+            self.add("outcome", site, leaf, acc)
+            self.add("carries", site, variable(fn, fold.acc, leaf), acc)
+            self.add("given", site, index, leaf, acc)
+            if fold.scan:
+                self.add("carries", site, acc, variable(fn, binding.name, _in_scan(leaf, True, 1)))
+
+
+def _in_scan(leaf: str, scan: bool, component: int) -> str:
+    if not scan:
+        return leaf
+    return f"{component}.{leaf}" if leaf else str(component)
