@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Param, Prim, Program, Var, operands
-from presk_rel.core.leaves import flows, leaves
+from presk_rel.core.leaves import flows, is_one, leaves
 from presk_rel.core.prims import PRIMS, PrimRow
 from presk_rel.diagnostics import NOWHERE, Span
 from presk_rel.elab.ty import Idx, Type
@@ -31,7 +31,6 @@ def variable(function: str, name: Var, leaf: str = "") -> str:
 def core_facts(program: Program) -> Rows:
     """All Core facts of a program, which has been verified."""
     collector = _Collector()
-    collector.classes(PRIMS.values())
     for function in program.functions.values():
         collector.function(function)
     return collector.rows
@@ -49,6 +48,7 @@ def liveness_facts(functions: Iterable[Function]) -> Rows:
 class _Collector:
     rows: Rows = field(default_factory=Rows)
     _leaves: dict[Type, tuple[str, ...]] = field(default_factory=dict[Type, tuple[str, ...]])
+    _classes: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
 
     def add(self, relation: str, *row: str | int) -> None:
         self.rows.setdefault(relation, []).append(row)
@@ -58,12 +58,12 @@ class _Collector:
             self._leaves[ty] = leaves(ty)
         return self._leaves[ty]
 
-    def classes(self, prims: Iterable[PrimRow]) -> None:
-        """The class of every operand of every primitive; operands past the last class of a row have that class."""
-        for row in prims:
-            for operand, kind in enumerate(row.regularity):
-                self.add("prim_class", row.name, operand, kind)
-        self.add("prim_class", INDEX_TO_REAL, 0, "Disc")
+    def prim_class(self, name: str, row: PrimRow, operand: int) -> None:
+        """The class of an operand; operands past the last class of the row have that class."""
+        if (name, operand) not in self._classes:
+            self._classes.add((name, operand))
+            kind = "Disc" if name == INDEX_TO_REAL else row.regularity[min(operand, len(row.regularity) - 1)]
+            self.add("prim_class", name, operand, kind)
 
     def function(self, function: Function) -> None:
         self.add("core_function", function.name)
@@ -131,10 +131,10 @@ class _Collector:
             self.add("performs", site, fn, row.effect)
         given = tuple(types[arg] for arg in prim.args)
         name = INDEX_TO_REAL if prim.op == "real" and isinstance(given[0], Idx) else prim.op
-        last = len(row.regularity) - 1
         for operand, source, target in flows(prim, given, binding.type, ignored=row.shape_only):
             start = variable(fn, prim.args[operand], source)
-            self.add("flows", start, variable(fn, binding.name, target), site, name, min(operand, last))
+            self.prim_class(name, row, operand)
+            self.add("flows", start, variable(fn, binding.name, target), site, name, operand)
 
     def given(self, fn: str, site: str, args: Iterable[tuple[int, Var]], types: dict[Var, Type]) -> None:
         for index, arg in args:
@@ -150,18 +150,16 @@ class _Collector:
         body makes of that again. A scan's second component stacks accumulators."""
         site = variable(fn, binding.name)
         self.add("call", site, fn, fold.body)
-        index = len(fold.stacked)
         self.given(fn, site, enumerate((*fold.stacked, fold.acc, *fold.extras)), types)
+        split = fold.scan and not is_one(binding.type)
         for leaf in self.leaves(types[fold.acc]):
-            acc = variable(fn, binding.name, _in_scan(leaf, fold.scan, 0))
+            acc = variable(fn, binding.name, _component(0, leaf) if split else "" if fold.scan else leaf)
             self.add("outcome", site, leaf, acc)
-            self.add("carries", site, variable(fn, fold.acc, leaf), acc)
-            self.add("given", site, index, leaf, acc)
-            if fold.scan:
-                self.add("carries", site, acc, variable(fn, binding.name, _in_scan(leaf, True, 1)))
+            self.add("carries", variable(fn, fold.acc, leaf), acc, site)
+            self.add("given", site, len(fold.stacked), leaf, acc)
+            if split:
+                self.add("carries", acc, variable(fn, binding.name, _component(1, leaf)), site)
 
 
-def _in_scan(leaf: str, scan: bool, component: int) -> str:
-    if not scan:
-        return leaf
-    return f"{component}.{leaf}" if leaf else str(component)
+def _component(index: int, leaf: str) -> str:
+    return f"{index}.{leaf}" if leaf else str(index)

@@ -64,8 +64,8 @@ def ast_facts(sources: Sources) -> AstFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node stands. Names are looked up in `scope`, those of types in `types` (no argument or local is a type, so
-    `key : key` means the type). `owner` is the function, module or type alias that mentions what stands here;
+    """Where a node stands. Names are looked up in `scope`, those of types in `types`: no argument or local is a type, so
+    `key : key` means the type. `owner` is the function, module, model or type alias that mentions what stands here;
     `signature` the function whose signature it is part of; `in_dim` says that a name here stands for a dimension."""
 
     scope: str
@@ -195,10 +195,14 @@ class _Collector:
 
     def declare(self, scope: str, ident: ast.Ident, kind: str) -> str:
         decl = decl_id(ident)
-        self.spans[decl] = ident.span
+        self._stand(decl, ident.span)
         if ident.text != "_":
             self._declare_id(scope, ident.text, decl, kind)
         return decl
+
+    def _stand(self, name: str, span: Span) -> None:
+        self.spans[name] = span
+        self.add("position", name, span.file, span.start.line, span.start.column)
 
     def _declare_id(self, scope: str, name: str, decl: str, kind: str) -> None:
         ordinal = self._ordinals[scope, name] = self._ordinals.get((scope, name), 0) + 1
@@ -263,7 +267,7 @@ class _Collector:
             self._note_use(use, node.name.span, place)
 
     def _note_use(self, use: str, span: Span, place: _Place) -> None:
-        self.spans[use] = span
+        self._stand(use, span)
         if place.optional:
             self.add("optional", use)
         if place.owner is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 from presk_rel.facts.schema_ast import AST_ROWS
+from presk_rel.facts.schema_core import CORE_ROWS
 from presk_rel.facts.schema_row import Column, RelationRow
 
 __all__ = ["SCHEMA", "Column", "RelationRow", "inputs"]
 
-SCHEMA: dict[str, RelationRow] = {row.name: row for row in AST_ROWS}
+SCHEMA: dict[str, RelationRow] = {row.name: row for row in (*AST_ROWS, *CORE_ROWS)}
 
 
 def inputs(origin: Literal["ast", "core"]) -> tuple[str, ...]:
