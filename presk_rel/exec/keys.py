@@ -25,7 +25,9 @@ once, is rounded once, and happens in the order written. Entry i of a tensor is 
 
 from __future__ import annotations
 
+import importlib
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +123,7 @@ def standard_normal(key: Key, n: int) -> Doubles:
 
 
 def _box_muller(u: Doubles, v: Doubles) -> Doubles:
-    import gmpy2
+    gmpy2: Any = importlib.import_module("gmpy2")
 
     with gmpy2.context(gmpy2.ieee(64)):
         two_pi = gmpy2.const_pi() * 2

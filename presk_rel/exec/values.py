@@ -92,6 +92,17 @@ UNIT = TupleValue(())
 """What stands where no cotangent is: for a key, an index, a mask or a hyperparameter."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """The reals of a result as they are printed: an object array of decimals (or of floats, from an executor that has
+    nothing better), with a decimal bound of every entry's distance to the exact value (None: nothing is claimed) and
+    the number of entries that are only proven to be below a floor."""
+
+    text: Array
+    error_bound: str | None = None
+    zeros_below: int = 0
+
+
 def shape_of(axes: RunAxes) -> tuple[int, ...]:
     return tuple(n for _, n in axes)
 

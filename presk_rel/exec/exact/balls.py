@@ -139,9 +139,9 @@ class Balls:
         self.exact_at: Mapping[int, Array] = exact_at or {}
 
     def inject(self, data: HostReals) -> Array:
-        if data.dtype == object:
-            return filled([to_ball(Fraction(q)) for q in data.ravel().tolist()], data.shape)
-        return filled([arb(v) for v in data.ravel().tolist()], data.shape)
+        cut = distinct(data)
+        convert: Callable[[Any], Ball] = to_ball if data.dtype == object else arb
+        return repeat(filled([convert(e) for e in cut.ravel().tolist()], cut.shape), data.shape)
 
     def rational(self, q: Fraction) -> Array:
         return boxed(to_ball(q))
@@ -167,7 +167,7 @@ class Balls:
 
     def _known(self, site: Site, x: Array) -> list[Any] | None:
         exact = self.exact_at.get(site.step)
-        return None if exact is None or exact.shape != x.shape else exact.ravel().tolist()
+        return None if exact is None else exact[tuple(slice(0, n) for n in x.shape)].ravel().tolist()
 
     def _exactly(self, op: str, q: Any, site: Site) -> Ball:
         result = UNARY[op](arb(q) if q != 0 else ZERO)
@@ -208,19 +208,27 @@ class Balls:
             case "mul":
                 result = a * b
             case _:
-                self._check_divisor(b, site)
-                result = a / b
+                result = a / self._divisor(b, site)
         return repeat(result, shape)
 
-    def _check_divisor(self, y: Array, site: Site) -> None:
+    def _divisor(self, y: Array, site: Site) -> Array:
+        """The divisor, with the entries that may be 0 decided where they are known exactly."""
+        entries = y.ravel().tolist()
+        # `e == 0` would be another question: "certainly 0".
+        doubtful = [i for i, e in enumerate(entries) if not bool(e != 0)]
+        if not doubtful:
+            return y
         known = self._known(site, y)
-        for i, e in enumerate(y.ravel().tolist()):
-            if e != 0:
-                continue
+        for i in doubtful:
             at = tuple(int(k) for k in np.unravel_index(i, y.shape))
-            if e.is_zero() or (known is not None and known[i] == 0):
+            q = known[i] if known is not None else None
+            if entries[i].is_zero() or q == 0:
                 undefined(site, f"division by zero at entry {list(at)} of the divisor")
-            self.events.add(Event("undefined", site, "division by zero", at, str(e)))
+            if q is not None:
+                entries[i] = arb(q)
+                continue
+            self.events.add(Event("undefined", site, "division by zero", at, str(entries[i])))
+        return filled(entries, y.shape)
 
     def total(self, x: Array, over: tuple[int, ...]) -> Array:
         repeated = 1
@@ -234,7 +242,7 @@ class Balls:
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([y.shape[i] for i in range(len(kept), x.ndim)], dtype=object))
         rows = y.reshape(int(np.prod(shape, dtype=object)), width).tolist()
-        sums = filled([sum(row, ZERO) for row in rows], shape)
+        sums = filled([_sum(row) for row in rows], shape)
         return sums if repeated == 1 else boxed(sums * arb(repeated))
 
     def matmul(self, x: Array, y: Array) -> Array:
@@ -245,11 +253,15 @@ class Balls:
         return filled(product.entries(), (m, n))
 
 
+def _sum(row: list[Ball]) -> Ball:
+    total = ZERO
+    for e in row:
+        total = total + e
+    return total
+
+
 def _is_zero(x: Array) -> bool:
-    if not is_constant(x):
-        return False
-    entry: Any = only(x)
-    return entry.is_zero()
+    return is_constant(x) and only(x).is_zero()
 
 
 def _zero_operand(op: str, x: Array, y: Array, shape: tuple[int, ...]) -> Array | None:

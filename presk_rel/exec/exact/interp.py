@@ -19,7 +19,9 @@ from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Fold, Func
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Idx, Mask, Real, TupleOf, Type
 from presk_rel.exec.exact.kernel import Kernel, Site
-from presk_rel.exec.exact.rows import ROWS, Draws, Step, draw
+from presk_rel.exec.exact.rows import ROWS
+from presk_rel.exec.exact.rows_values import draw
+from presk_rel.exec.exact.step import Draws, Step
 from presk_rel.exec.shapes import Env, axes, bind_prefixes, fail, function, length
 from presk_rel.exec.values import (
     FunctionValue,
@@ -116,6 +118,9 @@ class Interpreter:
     def bound(self, frame: Frame, binding: Binding, value: Value) -> None:
         """A value was bound; the estimator counts here."""
 
+    def iterating(self, loop: Loop) -> None:
+        """An iteration of a fold begins; the estimator counts here."""
+
     def dropped(self, frame: Frame, name: str) -> None:
         """A name is dropped; the estimator counts here."""
 
@@ -210,16 +215,17 @@ class Interpreter:
             raise PreskBug("exec", f"no fold under way in {frame.fn.name}")
         if not loop.left:
             frame.loop = None
-            self._bind(frame, binding, self.folded(loop))
+            self._bind(frame, binding, self.folded(frame, binding, loop))
             return
         i = loop.left.pop()
+        self.iterating(loop)
         if loop.fold.scan:
             loop.before[i] = loop.acc
         slices = tuple(take(v, i) for v in loop.stacked)
         frames.append(self.enter(loop.fold.body, (*slices, loop.acc, *loop.extras), loop.dims))
 
-    def folded(self, loop: Loop) -> Value:
-        """The value of a fold whose iterations are done."""
+    def folded(self, frame: Frame, binding: Binding, loop: Loop) -> Value:
+        """The value of a fold whose iterations are done; `frame.loop` is None by then."""
         if not loop.fold.scan:
             return loop.acc
         history = [loop.before[i] for i in sorted(loop.before)]

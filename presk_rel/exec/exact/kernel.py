@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 
@@ -111,16 +111,16 @@ class Kernel(Protocol):
 # ------------------------------------------------------------------------------------- arrays that repeat entries
 
 
-def boxed(x: object) -> Array:
+def boxed(x: Any) -> Array:
     """`x` as an array: numpy turns a 0-d result on objects into the object itself."""
-    if isinstance(x, np.ndarray):
+    if hasattr(x, "strides"):
         return x
     box = np.empty((), dtype=object)
     box[()] = x
     return box
 
 
-def repeat(x: object, shape: tuple[int, ...]) -> Array:
+def repeat(x: Any, shape: tuple[int, ...]) -> Array:
     """`x` repeated to `shape` without copying."""
     return np.broadcast_to(boxed(x), shape)
 
@@ -138,6 +138,6 @@ def is_constant(x: Array) -> bool:
     return x.size > 0 and distinct(x).size == 1
 
 
-def only(x: Array) -> object:
+def only(x: Array) -> Any:
     """The entry of an array that repeats one."""
     return x[(0,) * x.ndim]

@@ -20,6 +20,8 @@ MAX_MAGNITUDE = 4096
 """mpmath's functions of an argument of magnitude 2^n work at n more bits; beyond this they are refused, not left to
 run."""
 
+MAX_PRINTED = 200_000
+
 Number: TypeAlias = Any
 """`mpmath.mpf`."""
 
@@ -64,18 +66,29 @@ class Measured:
         self.mp.prec = precision
         self.unary_table = _table(self.mp)
 
-    def _filled(self, values: list[Number], shape: tuple[int, ...]) -> Array:
+    def filled(self, values: list[Number], shape: tuple[int, ...]) -> Array:
         out = np.empty(len(values), dtype=object)
         out[:] = values
         return out.reshape(shape)
+
+    def fraction(self, x: Number) -> Fraction:
+        """The exact value of a number. E7005 when its exponent is beyond what can be printed."""
+        man, exp = x.man_exp  # without the sign
+        if abs(exp) > MAX_PRINTED:
+            fail("E7005", f"a result is beyond 2^{MAX_PRINTED} in size: {self.mp.nstr(x, 10)}", None)
+        return Fraction(int(man) if x >= 0 else -int(man)) * Fraction(2) ** int(exp)
 
     def _number(self, q: Fraction) -> Number:
         return self.mp.mpf(q.numerator) / q.denominator if q.denominator != 1 else self.mp.mpf(q.numerator)
 
     def inject(self, data: HostReals) -> Array:
+        shape, data = data.shape, distinct(data)
+        return repeat(self._injected(data), shape)
+
+    def _injected(self, data: HostReals) -> Array:
         if data.dtype == object:
-            return self._filled([self._number(Fraction(q)) for q in data.ravel().tolist()], data.shape)
-        return self._filled([self.mp.mpf(v) for v in data.ravel().tolist()], data.shape)
+            return self.filled([self._number(Fraction(q)) for q in data.ravel().tolist()], data.shape)
+        return self.filled([self.mp.mpf(v) for v in data.ravel().tolist()], data.shape)
 
     def rational(self, q: Fraction) -> Array:
         return boxed(self._number(q))
@@ -84,7 +97,7 @@ class Measured:
         cut = distinct(x)
         operands = cut.ravel().tolist()
         self._check(op, operands, site)
-        return repeat(self._filled(list(map(self.unary_table[op], operands)), cut.shape), x.shape)
+        return repeat(self.filled(list(map(self.unary_table[op], operands)), cut.shape), x.shape)
 
     def _check(self, op: str, operands: list[Number], site: Site) -> None:
         if op in OUTSIDE:
@@ -99,7 +112,7 @@ class Measured:
         cut = distinct(x)
         if n > 1 and any(e and abs(self.mp.mag(e)) * n > 2**62 for e in cut.ravel().tolist()):
             fail("E7005", f"a power {n} is beyond what can be represented in {site}", site.span)
-        return repeat(self._filled([e**n for e in cut.ravel().tolist()], cut.shape), x.shape)
+        return repeat(self.filled([e**n for e in cut.ravel().tolist()], cut.shape), x.shape)
 
     def binary(self, op: str, x: Array, y: Array, site: Site) -> Array:
         shape = np.broadcast_shapes(x.shape, y.shape)
@@ -122,9 +135,9 @@ class Measured:
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([x.shape[axis] for axis in over], dtype=object))
         rows = x.transpose((*kept, *over)).reshape(int(np.prod(shape, dtype=object)), width).tolist()
-        return self._filled([self.mp.fsum(row) for row in rows], shape)
+        return self.filled([self.mp.fsum(row) for row in rows], shape)
 
     def matmul(self, x: Array, y: Array) -> Array:
         columns = [list(c) for c in y.T.tolist()]
         entries = [self.mp.fdot(row, column) for row in x.tolist() for column in columns]
-        return self._filled(entries, (x.shape[0], y.shape[1]))
+        return self.filled(entries, (x.shape[0], y.shape[1]))

@@ -1,0 +1,174 @@
+"""`run_exact`: an entry of a PSK-Core program on exact arithmetic, from arguments to correctly rounded results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from presk_rel.core.ir import Program
+from presk_rel.elab.ty import Function as FunctionType
+from presk_rel.elab.ty import TupleOf, Type
+from presk_rel.exec import inputs
+from presk_rel.exec.exact.interp import Interpreter, LastUse
+from presk_rel.exec.exact.mp import GUARD_BITS, Measured
+from presk_rel.exec.exact.proven import Goal, Progress, at_precision, inject, prove
+from presk_rel.exec.exact.rounding import round_rational
+from presk_rel.exec.exact.sizes import Estimate, Estimator, check_fits, estimate
+from presk_rel.exec.literals import Node
+from presk_rel.exec.shapes import fail
+from presk_rel.exec.values import Leaf, Rounded, Tensor, Value, map_leaves
+
+KernelName = Literal["balls", "mpmath"]
+MIN_BITS, MAX_BITS = 24, 10_000
+LOG10_2 = 0.30102999566398119
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is asked for. `digits` None: all that `bits` give. `max_bits` None: 16·bits + 1024. `memory` in bytes,
+    None: a share of the machine's. `extra_bits` starts with a higher working precision."""
+
+    bits: int = 256
+    digits: int | None = None
+    kernel: KernelName = "balls"
+    max_bits: int | None = None
+    memory: int | None = None
+    last_use: LastUse = ()
+    extra_bits: int = 0
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """`value` holds `Rounded` decimals for reals; `raw` the kernel's own numbers (balls, or mpmath's). `precision` is
+    the working precision of the last attempt. `phases` are seconds, by name, in order."""
+
+    entry: str
+    type: Type
+    value: Value
+    raw: Value
+    args: tuple[Value, ...]
+    dims: Mapping[str, int]
+    bits: int
+    digits: int
+    seed: int
+    kernel: KernelName
+    precision: int
+    attempts: tuple[int, ...]
+    estimate: Estimate
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def digits_of(bits: int) -> int:
+    """⌊bits·log₁₀ 2⌋: 77 at 256."""
+    return int(bits * LOG10_2)
+
+
+def run_exact(
+    program: Program,
+    entry: str,
+    given: Mapping[str, Node],
+    dims: Mapping[str, int],
+    seed: int = 0,
+    options: Options | None = None,
+) -> RunResult:
+    """Run `entry`. `program` has no `grad`; `given` are the arguments' nodes by name (`exec.literals.arguments`), the
+    rest is synthesized from `seed`. PreskError: E7003 … E7020 (`docs/errors`)."""
+    options = options or Options()
+    digits = _digits(options)
+    clock = _Clock()
+    bound = inputs.bind(program, entry, given, dims)
+    _executable(bound)
+    clock.lap("bind")
+    found = _estimate(program, bound, options)
+    clock.lap("estimate")
+    args = inputs.synthesize(program, bound, seed)
+    clock.lap("inputs")
+    goal = Goal(
+        program, bound.fn.name, args, bound.env.dims, options.bits, digits, _cap(options), found.chain,
+        options.last_use, options.extra_bits, options.progress,
+    )  # fmt: skip
+    if options.kernel == "mpmath":
+        value, raw, precision = _measured(goal)
+        attempts: tuple[int, ...] = (precision,)
+    else:
+        proven = prove(goal)
+        value, raw, precision, attempts = proven.rounded, proven.balls, proven.precision, proven.attempts
+    clock.lap("run")
+    return RunResult(
+        bound.fn.name, bound.fn.result, value, raw, args, dict(bound.env.dims), options.bits, digits, seed,
+        options.kernel, precision, attempts, found, clock.phases,
+    )  # fmt: skip
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+        self.last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.phases[name], self.last = now - self.last, now
+
+
+def _digits(options: Options) -> int:
+    if not MIN_BITS <= options.bits <= MAX_BITS:
+        _option(f"--bits is from {MIN_BITS} to {MAX_BITS}, not {options.bits}")
+    most = digits_of(options.bits)
+    if options.digits is None:
+        return most
+    if not 1 <= options.digits <= most:
+        _option(f"--digits is from 1 to {most} at {options.bits} bits, not {options.digits}")
+    return options.digits
+
+
+def _cap(options: Options) -> int:
+    if options.max_bits is None:
+        return 16 * options.bits + 1024
+    if options.max_bits < options.bits:
+        _option(f"--max-bits is at least --bits, {options.bits}, not {options.max_bits}")
+    return options.max_bits
+
+
+def _option(message: str) -> None:
+    fail("E7020", message, None, exit_status=2)
+
+
+def _executable(bound: inputs.Bound) -> None:
+    for name, ty in [*((p.name, p.type) for p in bound.fn.params), ("the result", bound.fn.result)]:
+        if _has_function(ty):
+            message = f"`{bound.fn.name}` cannot be run: {name} : {ty} is a function value"
+            fail("E7019", message, None, help="run a function that applies it", exit_status=3)
+
+
+def _has_function(ty: Type) -> bool:
+    return isinstance(ty, FunctionType) or (isinstance(ty, TupleOf) and any(_has_function(t) for t in ty.items))
+
+
+def _estimate(program: Program, bound: inputs.Bound, options: Options) -> Estimate:
+    """Before anything is drawn or computed."""
+    blank = Estimator(program)
+    pairs = zip(bound.fn.params, bound.given, strict=True)
+    args = tuple(v if v is not None else blank.blank(p.type, bound.env, 0, f"`{p.name}`") for p, v in pairs)
+    found = estimate(program, bound.fn.name, args, bound.env.dims, options.last_use)
+    check_fits(found, options.bits + GUARD_BITS, bound.fn.name, options.memory)
+    return found
+
+
+def _measured(goal: Goal) -> tuple[Value, Value, int]:
+    """On mpmath: rounded, nothing claimed."""
+    precision = goal.bits + GUARD_BITS + goal.extra_bits
+    kernel = Measured(precision)
+    progress = at_precision(goal.progress, precision)
+    interpreter = Interpreter(goal.program, kernel, last_use=goal.last_use, progress=progress)
+    raw = interpreter.run(goal.entry, inject(kernel, goal.args), goal.dims)
+
+    def leaf(v: Leaf) -> Value:
+        if not isinstance(v, Tensor):
+            return v
+        flat = [round_rational(kernel.fraction(x), goal.digits).text for x in v.data.ravel().tolist()]
+        return Tensor(v.axes, Rounded(kernel.filled(flat, v.data.shape)))
+
+    return map_leaves(leaf, raw), raw, precision

@@ -1,0 +1,77 @@
+"""One primitive about to be executed, as its row sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from presk_rel.core.ir import Attr
+from presk_rel.diagnostics import PreskBug
+from presk_rel.elab.ty import ModuleDef, Real, Shape, Type
+from presk_rel.exec.exact.kernel import Kernel, Site
+from presk_rel.exec.shapes import Env, axes
+from presk_rel.exec.values import (
+    Array,
+    HostReals,
+    Tensor,
+    Value,
+    shape_of,
+)
+
+Draws: TypeAlias = Callable[[str, bytes, tuple[int, ...], Fraction | None], HostReals]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One primitive about to be executed: its operands' values and static types, the binding's type, and where."""
+
+    kernel: Kernel
+    modules: dict[str, ModuleDef]
+    env: Env
+    op: str
+    attrs: tuple[Attr, ...]
+    args: tuple[Value, ...]
+    types: tuple[Type, ...]
+    type: Type
+    site: Site
+    draws: Draws
+
+    @property
+    def where(self) -> str:
+        return str(self.site)
+
+    def data(self, i: int) -> Array:
+        value = self.args[i]
+        if not isinstance(value, Tensor):
+            raise PreskBug("exec", f"operand {i} of {self.op} is a {type(value).__name__} in {self.where}")
+        return value.data
+
+    def shape(self, i: int) -> Shape:
+        return shape_in(self.types[i], self.where)
+
+    def result(self, data: Array) -> Tensor:
+        run = axes(shape_in(self.type, self.where), self.env, self.where, self.site.span)
+        if data.shape != shape_of(run):
+            raise PreskBug("exec", f"{self.op} made shape {data.shape} for {self.type} in {self.where}")
+        return Tensor(run, data)
+
+
+Row: TypeAlias = Callable[[Step], Value]
+
+
+def shape_in(ty: Type, where: str) -> Shape:
+    if not isinstance(ty, Real):
+        raise PreskBug("exec", f"a real tensor was expected, not {ty}, in {where}")
+    return ty.shape
+
+
+def rational_of(attr: Attr) -> Fraction | int:
+    if isinstance(attr, Fraction | int):
+        return attr
+    raise PreskBug("exec", f"a number was expected, not {attr!r}")
+
+
+def index_of(step: Step) -> int:
+    return int(rational_of(step.attrs[0]))
