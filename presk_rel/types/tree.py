@@ -184,7 +184,22 @@ class TTuple:
     span: Span
 
 
-TExpr = TVar | TTheta | TLiteral | TDim | TPrim | TField | TCall | TStackCall | TFunction | TLambda | TApply | TGrad | TLet | TTuple
+TExpr = (
+    TVar
+    | TTheta
+    | TLiteral
+    | TDim
+    | TPrim
+    | TField
+    | TCall
+    | TStackCall
+    | TFunction
+    | TLambda
+    | TApply
+    | TGrad
+    | TLet
+    | TTuple
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,142 @@
+"""Signatures of functions (spec: "Functions", "Types"): parameters, `params net`, implicit dimensions, the parameter tree
+of a member function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from presk_rel.diagnostics import Span
+from presk_rel.elab.context import Elab, id_of
+from presk_rel.elab.declared import Declared
+from presk_rel.elab.symbols import type_forms
+from presk_rel.elab.ty import Applied, Instance, ModuleValue, Params, Type
+from presk_rel.elab.typeexpr import IN_FUNCTION, type_of
+from presk_rel.smt.linear import symbol
+from presk_rel.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class ParamSig:
+    """A parameter. `type` is None when it is omitted (to be inferred) or `broken` (an error was reported). A module-typed
+    one has a `ModuleValue`; an axis parameter has no type."""
+
+    id: str
+    name: str
+    node: ast.FnParam
+    type: Type | None
+    broken: bool
+
+    @property
+    def instance(self) -> Instance | None:
+        return self.type.instance if isinstance(self.type, ModuleValue) else None
+
+
+@dataclass(slots=True)
+class Signature:
+    """What a caller knows of a function. `dims`: the module's dims and its own type parameters, then the other symbols
+    of its types in order of appearance; `explicit` of its own type parameters begin at `own`. `result` is None when it
+    is not declared (`inferred` is set once its body is checked) or broken. `shapes` are its Shape parameters."""
+
+    id: str
+    core: str
+    node: ast.Fn
+    file: str
+    owner: str | None
+    theta: Params | None
+    module_dims: tuple[str, ...]
+    own_dims: tuple[str, ...]
+    shapes: tuple[str, ...]
+    params: tuple[ParamSig, ...]
+    result: Type | None
+    broken: bool
+    dims: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.collect_dims()
+
+    def collect_dims(self) -> None:
+        """Recomputes `dims`, once inferred types are known."""
+        types = [self.theta, *(p.type for p in self.params), self.result]
+        mentioned = (s for t in types if t is not None for form in type_forms(t) for s, _ in form.terms)
+        self.dims = tuple(dict.fromkeys([*self.module_dims, *self.own_dims, *mentioned]))
+
+    @property
+    def open(self) -> bool:
+        """Must its body be checked before its callers?"""
+        return not self.broken and (
+            self.result is None or any(p.type is None and not p.node.is_axis for p in self.params)
+        )
+
+
+def elaborate_signatures(elab: Elab) -> dict[str, Signature]:
+    """Every function's signature by declaration id, in order; W0001 for implicit dimensions, E1027 in a module."""
+    for implicit in elab.names.implicit:
+        elab.diagnostics.warning("W0001", f"`{implicit.name}` is not declared: it is taken as a dimension of this function",
+                                 implicit.span, help=f"declare it: dim {implicit.name}, or {{{implicit.name} : dim}}")  # fmt: skip
+    out: dict[str, Signature] = {}
+    for declared in elab.declared.values():
+        if isinstance(declared.node, ast.Fn):
+            out[declared.id] = _signature(elab, declared, declared.node)
+    return out
+
+
+def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
+    owner = None if declared.module is None else elab.core[id_of(declared.module.name)]
+    theta = None if owner is None else _theta(elab, owner)
+    params = tuple(_param(elab, p) for p in fn.params)
+    result = None if fn.result is None else type_of(elab, fn.result, IN_FUNCTION)
+    if isinstance(result, ModuleValue):
+        elab.error("E1037", "a function cannot give a module", fn.result.span if fn.result else fn.span,
+                   help="give its parameter tree: params M")  # fmt: skip
+        result = None
+    own = [elab.declared[id_of(p.name)] for p in fn.type_params]
+    if owner is not None and fn.name.text == "init":
+        elab.error("E1038", "`init` is generated for every module; this function needs another name", fn.name.span)
+    return Signature(
+        id=declared.id,
+        core=elab.core[declared.id],
+        node=fn,
+        file=declared.file,
+        owner=owner,
+        theta=theta,
+        module_dims=elab.modules[owner].dims if theta is not None and owner is not None else (),
+        own_dims=tuple(elab.symbol_of(d) for d in own if _kind(d) == "dim"),
+        shapes=tuple(d.name for d in own if _kind(d) == "Shape"),
+        params=params,
+        result=result,
+        broken=(result is None and fn.result is not None) or (owner is not None and theta is None),
+    )
+
+
+def _kind(declared: Declared) -> str:
+    return declared.node.kind if isinstance(declared.node, ast.TypeParam) else ""
+
+
+def _theta(elab: Elab, owner: str) -> Params | None:
+    definition = elab.modules.get(owner)
+    return None if definition is None else Params(Applied(owner, tuple(symbol(d) for d in definition.dims)))
+
+
+def _param(elab: Elab, param: ast.FnParam) -> ParamSig:
+    key = id_of(param.name)
+    ty = None if param.type is None else type_of(elab, param.type, IN_FUNCTION)
+    if isinstance(ty, ModuleValue):
+        elab.module_params[key] = ty.instance
+    broken = param.type is not None and ty is None
+    if broken and _looks_like_a_module(elab, param):
+        elab.module_params[key] = None
+    if param.is_axis and param.type is not None:
+        elab.error("E1037", f"the axis parameter `{param.name.text}` has no type", _span(param))
+    return ParamSig(key, param.name.text, param, ty, broken)
+
+
+def _looks_like_a_module(elab: Elab, param: ast.FnParam) -> bool:
+    """A module-typed parameter with an error in its type: `params net` after it stays silent."""
+    if not isinstance(param.type, ast.NamedType):
+        return False
+    target = elab.target(param.type.path)
+    return not isinstance(target, Declared) or isinstance(target.node, ast.Module | ast.Model)
+
+
+def _span(param: ast.FnParam) -> Span:
+    return param.name.span

@@ -1,0 +1,177 @@
+"""Names and paths as values: variables, parameters of the module around, constants, dims, functions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from presk_rel.diagnostics import Span
+from presk_rel.elab.context import BUILTIN
+from presk_rel.elab.declared import Declared
+from presk_rel.elab.dims import path_text
+from presk_rel.elab.signatures import Signature
+from presk_rel.elab.ty import Function, Hyper, Params, Type, field_names, field_type
+from presk_rel.smt.linear import symbol
+from presk_rel.syntax import ast
+from presk_rel.types.builtins.call import call_builtin
+from presk_rel.types.check.arguments import Arg, Given
+from presk_rel.types.check.checker import Checker, is_bad
+from presk_rel.types.check.members import call_member, function_of_module
+from presk_rel.types.check.places import Place, place_of, theta_of
+from presk_rel.types.infer import Broken, IType, Meta, function_of, held, ity, params_of
+from presk_rel.types.instantiate import instantiate
+from presk_rel.types.tree import PVar, TDim, TExpr, TField, TFunction, TLambda, TLiteral, TVar
+
+NAT = Hyper("nat")
+
+
+def infer_path(c: Checker, expr: ast.Name | ast.Field | ast.DimApply, hint: IType | None) -> TExpr:
+    elab = c.program.elab
+    if isinstance(expr, ast.Name):
+        found = elab.names.resolve(expr.span)
+        if found is not None and found in c.env:
+            binder = c.env[found]
+            return TVar(binder, binder.type, expr.span)
+        if found is not None and found in elab.implicit:
+            return TDim(symbol(expr.text), NAT, expr.span)
+    base = expr.base if isinstance(expr, ast.DimApply) else expr
+    target = elab.target(base)
+    if isinstance(target, str):
+        return _builtin(c, target.removeprefix(BUILTIN), expr, hint)
+    if isinstance(target, Declared):
+        return _declared(c, target, expr)
+    if isinstance(expr, ast.Field):
+        return _field(c, expr, hint)
+    if elab.unresolved(base):
+        return c.broken(expr.span)
+    return c.error("E2022", "this is no value", expr.span)
+
+
+def _declared(c: Checker, target: Declared, expr: ast.Name | ast.Field | ast.DimApply) -> TExpr:
+    elab, span = c.program.elab, expr.span
+    match target.node:
+        case ast.Const():
+            value = elab.constants.get(target.id)
+            return c.broken(span) if value is None else TLiteral(Fraction(value), NAT, span)
+        case ast.Dim() | ast.TypeParam(_, "dim"):
+            return TDim(symbol(elab.symbol_of(target)), NAT, span)
+        case ast.Fn():
+            return _function(c, c.program.signatures[target.id], target, span)
+        case ast.Param() | ast.Use():
+            return _own(c, target, expr)
+        case _:
+            return _no_value(c, target, span)
+
+
+def _own(c: Checker, target: Declared, expr: ast.Expr) -> TExpr:
+    """A parameter or sub-module of the module around: `θ.w`."""
+    theta = theta_of(c, expr)
+    ty = None if theta is None else field_type(c.program.elab.modules, theta.type.instance, target.name)
+    if theta is None or ty is None:
+        return c.broken(expr.span)
+    return TField(theta, target.name, ty, expr.span)
+
+
+_KINDS: dict[type, str] = {
+    ast.Module: "a module",
+    ast.Model: "a model",
+    ast.Import: "an imported file",
+    ast.TypeAlias: "a type",
+    ast.Effect: "an effect",
+    ast.Config: "a configuration block",
+    ast.TypeParam: "a shape",
+    ast.FnParam: "a module",
+}
+
+
+def _no_value(c: Checker, target: Declared, span: Span) -> TExpr:
+    if isinstance(target.node, ast.FnParam) and target.id not in c.program.elab.module_params:
+        return c.error("E2023", f"`{target.name}` cannot be used here", span)
+    help_text = None
+    if isinstance(target.node, ast.Module | ast.FnParam | ast.Model):
+        help_text = f"call one of its functions, `{target.name}.apply(…)`, or pass it where a module is expected"
+    return c.error("E2023", f"`{target.name}` is {_KINDS[type(target.node)]}, not a value", span, help=help_text)
+
+
+# ------------------------------------------------------------------------------------------------ functions as values
+
+
+def _function(c: Checker, signature: Signature, target: Declared, span: Span) -> TExpr:
+    """A function of the file as a value. A sibling in the same module closes over θ, so it becomes a lambda."""
+    if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
+        return c.broken(span)
+    if any(p.instance is not None for p in signature.params):
+        return c.error("E2023", f"`{signature.core}` takes a module, so it cannot be passed around", span,
+                       help="call it inside a lambda: λ x. f(net, x)")  # fmt: skip
+    if target.module is None:
+        return function_value(c, signature, {}, (), span)
+    return c.error("E9001", "a function of the same module as a value is not supported by this version yet", span,
+                   help=f"write λ x. {target.name}(x)")  # fmt: skip
+
+
+def function_value(
+    c: Checker, signature: Signature, given: dict[str, object], front: tuple[Type, ...], span: Span
+) -> TExpr:
+    inst = instantiate(c.unifier, signature, given, span)  # pyright: ignore[reportArgumentType]
+    params = [*front, *(inst.type(p.type) for p in signature.params if p.type is not None)]
+    assert signature.result is not None
+    dims = tuple((d, inst.lengths[d]) for d in signature.dims)
+    return TFunction(signature.core, dims, held(function_of(params, inst.type(signature.result))), span)
+
+
+def _builtin(c: Checker, name: str, expr: ast.Expr, hint: IType | None) -> TExpr:
+    """`gelu` as a value is λ x. gelu(x)."""
+    return _eta(c, expr.span, hint, lambda arg: call_builtin(c, name, [arg], expr.span, expr.span, None))
+
+
+def _eta(c: Checker, span: Span, hint: IType | None, body_of: object) -> TExpr:
+    wanted = None if hint is None else c.unifier.shallow(hint)
+    known = isinstance(wanted, Function) and len(wanted.params) == 1
+    param = params_of(wanted)[0] if known and isinstance(wanted, Function) else c.unifier.fresh_type()
+    binder = c.binder(ast.Ident("x", span), param)
+    body = body_of(Arg("positional", None, Given(TVar(binder, binder.type, span), span), span))  # type: ignore[operator]
+    if is_bad(body):
+        return c.broken(span)
+    return TLambda(binder, PVar(binder), body, held(function_of([param], ity(body))), span)
+
+
+def _field(c: Checker, expr: ast.Field, hint: IType | None) -> TExpr:
+    """`l1.w`, `l1.apply` as a value, `θ.l1.w`."""
+    place = place_of(c, expr.base)
+    if place is not None:
+        return _of_place(c, place, expr, hint)
+    base = c.infer(expr.base)
+    return c.later(lambda: _of_tree(c, base, expr.name, expr.span), expr.span)
+
+
+def _of_place(c: Checker, place: Place, expr: ast.Field, hint: IType | None) -> TExpr:
+    if place.instance is None:
+        return c.broken(expr.span)
+    if place.theta is not None and expr.name.text in field_names(c.program.elab.modules, place.instance):
+        return _of_tree(c, place.theta, expr.name, expr.span) or c.broken(expr.span)
+    if place.theta is None:
+        signature = function_of_module(c, place.instance, expr.name)
+        if signature is None:
+            return c.broken(expr.span)
+        return c.error("E9001", f"`{path_text(expr)}` as a value is not supported by this version yet", expr.span,
+                       help=f"write a lambda: λ x. {path_text(expr)}(θ, x)")  # fmt: skip
+    return _eta(c, expr.span, hint, lambda arg: call_member(c, place, expr.name, [arg], expr.span))
+
+
+def _of_tree(c: Checker, base: TExpr, name: ast.Ident, span: Span) -> TExpr | None:
+    """A field of a parameter tree."""
+    ty = c.type_of(base)
+    match ty:
+        case Broken():
+            return c.broken(span)
+        case Meta():
+            return None
+        case Params(instance):
+            found = field_type(c.program.elab.modules, instance, name.text)
+            if found is not None:
+                return TField(base, name.text, found, span)
+            names = ", ".join(field_names(c.program.elab.modules, instance))
+            return c.error(
+                "E2029", f"{ty} has no field `{name.text}`", name.span, help=f"its fields: {names or 'none'}"
+            )
+        case _:
+            return c.error("E2029", f"{c.show(base)} has no fields", name.span)

@@ -1,0 +1,125 @@
+"""The type checker's entry: a program's files → the typed program (spec: "Typing")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from presk_rel.diagnostics import Diagnostics
+from presk_rel.elab.context import Elab, id_of
+from presk_rel.elab.declared import Declared, members
+from presk_rel.elab.elaborate import Elaborated, elaborate
+from presk_rel.elab.files import Loaded, span_order
+from presk_rel.elab.names_protocol import Resolver
+from presk_rel.elab.order import order
+from presk_rel.elab.paths import paths
+from presk_rel.elab.signatures import Signature
+from presk_rel.elab.ty import Applied, Composed, Instance, Stacked
+from presk_rel.syntax import ast
+from presk_rel.types.check.checker import Program
+from presk_rel.types.check.function import check_function
+from presk_rel.types.tree import TFn, TypedProgram
+
+
+def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None, Diagnostics]:
+    """Elaborates and types a loaded program. None when there is an error; the diagnostics are in source order."""
+    found = Diagnostics()
+    elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
+    typed = _check_bodies(elaborated)
+    key = span_order(loaded.files)
+    diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
+    if diagnostics.has_errors:
+        return None, diagnostics
+    return _program(loaded, elaborated, typed), diagnostics
+
+
+def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn]) -> TypedProgram:
+    elab = elaborated.elab
+    constants = {
+        d.name: value
+        for d in elab.declared.values()
+        if isinstance(d.node, ast.Const) and d.file == loaded.main and (value := elab.constants[d.id]) is not None
+    }
+    return TypedProgram(
+        main=loaded.main,
+        modules=elab.modules,
+        functions=tuple(typed[s] for s in elaborated.signatures),
+        constants=constants,
+        bounds=tuple(elab.bounds),
+    )
+
+
+def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:
+    """Every function, callees first, so that what a signature leaves out is known to its callers. Members of a cycle have
+    their E2016; what they do not declare stays unknown."""
+    elab, signatures = elaborated.elab, elaborated.signatures
+    program = Program(elab, signatures)
+    needs = {s: list(_mentions(elab, signatures[s])) for s in signatures}
+    done, cyclic = order(list(signatures), lambda s: needs[s])
+    for key in cyclic:
+        signature = signatures[key]
+        signature.broken |= signature.open
+    typed: dict[str, TFn] = {}
+    for key in done:
+        fn = check_function(program, signatures[key])
+        if fn is not None:
+            typed[key] = fn
+    return typed
+
+
+# ------------------------------------------------------------------------------------------- functions mentioned
+
+
+def _mentions(elab: Elab, signature: Signature) -> Iterator[str]:
+    """The functions that a body names, directly or through a module."""
+    defaults = tuple(p.node.default for p in signature.params if p.node.default is not None)
+    for path in paths((signature.node.body, defaults)):
+        target = elab.target(path)
+        if isinstance(target, Declared) and isinstance(target.node, ast.Fn):
+            yield target.id
+        elif isinstance(path, ast.Field):
+            yield from _selected(elab, path)
+
+
+def _selected(elab: Elab, path: ast.Field) -> Iterator[str]:
+    """`l1.apply`, `MLP{D, 4*D}.apply`: the function of the modules that the base may stand for."""
+    for module in _modules_of(elab, path.base):
+        found = members(elab.nodes[module]).get(path.name.text)
+        if found is not None and isinstance(found[1], ast.Fn):
+            yield id_of(found[0])
+
+
+def _modules_of(elab: Elab, base: ast.Expr) -> Iterator[str]:
+    for path in paths(base):
+        target = elab.target(path)
+        if not isinstance(target, Declared):
+            continue
+        match target.node:
+            case ast.Module():
+                yield elab.core[target.id]
+            case ast.Use():
+                yield from _of_use(elab, target)
+            case ast.FnParam() | ast.Model():
+                instance = elab.module_params.get(target.id) or elab.models.get(target.id)
+                if instance is not None:
+                    yield from _of_instance(instance)
+            case _:
+                continue
+
+
+def _of_use(elab: Elab, target: Declared) -> Iterator[str]:
+    assert target.module is not None
+    definition = elab.modules.get(elab.core[id_of(target.module.name)])
+    for field in definition.fields if definition is not None else ():
+        if field.name == target.name and not hasattr(field, "type"):
+            yield from _of_instance(field.instance)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _of_instance(instance: Instance) -> Iterator[str]:
+    match instance:
+        case Applied(module, _):
+            yield module
+        case Stacked(_, inner):
+            yield from _of_instance(inner)
+        case Composed(outer, inner):
+            yield from _of_instance(outer)
+            yield from _of_instance(inner)
