@@ -5,8 +5,9 @@ call evaluates the callee's dims in the caller (one the checker left unconstrain
 fails) and binds the callee's prefixes from the arguments; a binding's value takes its axis names from the binding's
 type.
 
-Nothing is freed before its activation ends unless `last_use` says where a name is read last: rows `(function, name,
-binding)` of the liveness relation of rules.dl. A value is then dropped by its last reader, a call's argument included.
+Nothing is freed before its activation ends unless `last_use` says where a name is read last: rows
+`(function, name, number of the binding)` of the liveness relation of rules.dl. A value is then dropped by its last
+reader, a call's argument included.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from presk_rel.exec.values import (
 )
 
 MAX_DEPTH = 200_000
-LastUse = Iterable[tuple[str, str, str]]
+LastUse = Iterable[tuple[str, str, int]]
 
 
 @dataclass(slots=True)
@@ -151,7 +152,7 @@ class Interpreter:
 
     def _execute(self, frames: list[Frame], frame: Frame, binding: Binding) -> None:
         args = tuple(frame.values[v] for v in operands(binding.op))
-        for name in self.dead_after.get((frame.fn.name, binding.name), ()):
+        for name in self.dead_after.get((frame.fn.name, frame.pc), ()):
             if name != frame.fn.ret and name in frame.values:
                 self.dropped(frame, name)
                 del frame.values[name]
@@ -248,10 +249,10 @@ def _renamed(run: RunAxes, typed: RunAxes, where: str) -> RunAxes:
     return typed
 
 
-def _by_binding(last_use: LastUse) -> dict[tuple[str, str], list[str]]:
-    table: dict[tuple[str, str], list[str]] = {}
-    for fn, name, binding in last_use:
-        table.setdefault((fn, binding), []).append(name)
+def _by_binding(last_use: LastUse) -> dict[tuple[str, int], list[str]]:
+    table: dict[tuple[str, int], list[str]] = {}
+    for fn, name, index in last_use:
+        table.setdefault((fn, index), []).append(name)
     return table
 
 
