@@ -88,7 +88,7 @@ class _Collector:
 
     def position(self, name: str, span: Span) -> None:
         if span != NOWHERE:
-            self.add("position", name, span.file, span.start.line, span.start.column)
+            self.add("place", name, span.file, span.start.line, span.start.column)
 
     def reads(self, function: Function) -> None:
         for index, binding in enumerate(function.bindings):
@@ -128,7 +128,7 @@ class _Collector:
         row = PRIMS[prim.op]
         site = variable(fn, binding.name)
         if row.effect is not None:
-            self.add("performs", site, fn, row.effect)
+            self.add("performs", site, fn, prim.op, row.effect)
         given = tuple(types[arg] for arg in prim.args)
         name = INDEX_TO_REAL if prim.op == "real" and isinstance(given[0], Idx) else prim.op
         for operand, source, target in flows(prim, given, binding.type, ignored=row.shape_only):

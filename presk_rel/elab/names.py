@@ -17,9 +17,10 @@ _UNKNOWN: dict[Space, tuple[str, str]] = {
 }
 
 
-def report_names(names: Names, diagnostics: Diagnostics) -> None:
-    """E1001 or E4002 for each name that means nothing (once per function would hide places: every use is shown), E1002
-    for each declaration of a name that its scope already has."""
+def report_names(names: Names) -> Diagnostics:
+    """E1001 or E4002 for each use of a name that means nothing, E1002 for each declaration of a name that its scope
+    already has."""
+    diagnostics = Diagnostics()
     for unresolved in names.unresolved:
         code, message = _UNKNOWN[unresolved.space]
         diagnostics.error(code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved))
@@ -31,6 +32,7 @@ def report_names(names: Names, diagnostics: Diagnostics) -> None:
             labels=(Label(duplicate.earlier, f"`{duplicate.name}` is first declared here"),),
             help="give one of the two another name",
         )
+    return diagnostics
 
 
 def _suggestion(unresolved: Unresolved) -> str | None:

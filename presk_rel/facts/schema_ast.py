@@ -58,6 +58,7 @@ AST_ROWS: tuple[RelationRow, ...] = (
     _derived("near_miss(use name candidate)", "{name}, at {use}, means nothing, but {candidate} would"),
     _derived("duplicate(decl earlier)", "{decl} repeats the name of {earlier} in one scope"),
     _derived("shadows(decl outer)", "{decl} hides {outer}"),
+    _input("position(name file line# column#)", "{name} stands at {file}:{line}:{column}"),
     # calls.dl: inputs
     _input("mention(decl index# use)", "mention number {index} of {decl} is at {use}"),
     _input("extent(decl mentions#)", "{decl} has {mentions} mentions"),

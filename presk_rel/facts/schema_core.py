@@ -1,5 +1,5 @@
 """The relations about PSK-Core: `rules/effects.dl`, `rules/regularity.dl`, `rules/liveness.dl`, the end of
-`rules/calls.dl`, and `position`, which both origins fill."""
+`rules/calls.dl`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _derived(signature: str, meaning: str) -> RelationRow:
 
 
 CORE_ROWS: tuple[RelationRow, ...] = (
-    _input("position(name file line# column#)", "{name} stands at {file}:{line}:{column}"),
+    _input("place(name file line# column#)", "{name} comes from {file}:{line}:{column}"),
     # calls.dl
     _derived("names_function(site fn callee)", "{fn} names {callee} at {site}"),
     _derived("calls(fn callee)", "{fn} calls {callee}"),
     # effects.dl
-    _input("performs(site fn effect)", "the primitive at {site} has the effect {effect}"),
+    _input("performs(site fn prim effect)", "{prim}, at {site}, has the effect {effect}"),
     _input("declared_effect(fn effect)", "{fn} declares the effect {effect}"),
     row("effect_clause(decl use)", "{use} stands in the uses clause of {decl}", "input", "ast"),
     _derived("effect(fn effect)", "{fn} has the effect {effect}"),

@@ -12,9 +12,12 @@ from typing import Literal, cast
 from presk_rel.diagnostics import Span
 from presk_rel.facts.ast_facts import AstFacts, Row
 from presk_rel.facts.similar import similar
+from presk_rel.rules.culprit import culprit
 from presk_rel.rules.engine import Engine, Relations, solve
 from presk_rel.rules.program import rules_for
+from presk_rel.rules.proofs import Prover
 
+Class = Literal["Cinf", "C0plus", "Disc"]
 Space = Literal["name", "member", "optimizer", "effect"]
 
 CycleKind = Literal["function", "module", "type"]
@@ -23,6 +26,11 @@ _CYCLE_KINDS: dict[str, CycleKind] = {"function": "function", "module": "module"
 NAME_RELATIONS = frozenset(
     ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive")
 )
+CORE_RELATIONS = frozenset(
+    ("calls", "effect", "effect_site", "undeclared_effect", "regularity", "grad_illegal")
+    + ("live", "dead", "last_use", "place")
+)
+LIVENESS_RELATIONS = frozenset(("live", "dead", "last_use"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +195,123 @@ def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
             places = tuple(facts.spans[uses[d, endless[d][0]]] for d in decls)
             cycles.append(Cycle(_CYCLE_KINDS[kinds[decls[0]]], tuple(decls), places))
     return tuple(cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a function or variable of PSK-Core comes from in the source."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSite:
+    """`function` has `effect` because of what it does at `site`."""
+
+    function: str
+    effect: str
+    site: str
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class IllegalGradient:
+    """The gradient at `site`, by `parameter` of `callee`, is of something discontinuous in it (E3001): because of
+    `primitive` at `cause`. `primitive` is None where an unknown function value is to blame."""
+
+    site: str
+    place: Place | None
+    callee: str
+    parameter: str
+    primitive: str | None
+    cause: str
+    cause_place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """What the results of functions need, and the index of the binding that is the last to read a variable (parameters
+    too, but not what is returned)."""
+
+    live: Mapping[str, frozenset[str]]
+    dead: Mapping[str, frozenset[str]]
+    last_use: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAnalysis:
+    """What the rules say of a Core program (spec: "Regularity", "Effects"). `facts` are the input rows, `relations` hold
+    everything derived. Functions, parameters and variables have their Core names."""
+
+    facts: Mapping[str, list[Row]]
+    relations: Relations
+    classes: Mapping[tuple[str, str], Class]
+    effects: Mapping[str, tuple[str, ...]]
+    places: Mapping[str, Place]
+    liveness: Liveness
+
+    def regularity(self, function: str, parameter: str) -> Class:
+        """The class of a function's result in a parameter."""
+        return self.classes[function, parameter]
+
+    def undeclared_effects(self) -> tuple[EffectSite, ...]:
+        """E4001: every place where a function has an effect that it does not declare, by function and place."""
+        undeclared = self.relations.table("undeclared_effect")
+        sites = [
+            EffectSite(str(f), str(e), str(site), self.places.get(str(site)))
+            for f, e, site in self.relations.rows("effect_site")
+            if (f, e) in undeclared
+        ]
+        return tuple(sorted(sites, key=lambda s: (s.function, s.effect, _order(s.place), s.site)))
+
+    def illegal_gradients(self) -> tuple[IllegalGradient, ...]:
+        """E3001: every gradient of something discontinuous, with what makes it so, read off its proof."""
+        rows = self.relations.rows("grad_illegal")
+        prover = Prover(self.relations) if rows else None
+        found: list[IllegalGradient] = []
+        for row in rows:
+            assert prover is not None
+            site, callee, formal = map(str, row)
+            primitive, cause = culprit(prover.prove("grad_illegal", row))
+            parameter = formal.partition("/")[2]
+            where = self.places.get(site), self.places.get(cause)
+            found.append(IllegalGradient(site, where[0], callee, parameter, primitive, cause, where[1]))
+        return tuple(sorted(found, key=lambda g: (_order(g.place), g.site, g.callee, g.parameter)))
+
+
+def _order(place: Place | None) -> tuple[str, int, int]:
+    return ("", 0, 0) if place is None else (place.file, place.line, place.column)
+
+
+def analyse_core(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> CoreAnalysis:
+    """Runs the rules of effects, regularity and liveness over the facts of a Core program (`core.core_facts`)."""
+    program = rules_for(CORE_RELATIONS)
+    relations = solve(program, {name: facts.get(name, []) for name in program.inputs}, engine)
+    effects: dict[str, tuple[str, ...]] = {}
+    for function, effect in relations.rows("effect"):
+        effects[str(function)] = (*effects.get(str(function), ()), str(effect))
+    classes = {(str(f), str(p)): cast(Class, k) for f, p, k in relations.table("regularity")}
+    places = {str(n): Place(str(f), int(line), int(column)) for n, f, line, column in facts.get("place", [])}
+    return CoreAnalysis(facts, relations, classes, effects, places, _liveness(relations))
+
+
+def analyse_liveness(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> Liveness:
+    """Only the liveness of functions (`core.core_facts.liveness_facts`)."""
+    program = rules_for(LIVENESS_RELATIONS)
+    return _liveness(solve(program, {name: facts.get(name, []) for name in program.inputs}, engine))
+
+
+def _liveness(relations: Relations) -> Liveness:
+    last: dict[str, dict[str, int]] = {}
+    for function, name, index in relations.table("last_use"):
+        last.setdefault(str(function), {})[str(name)] = int(index)
+    return Liveness(_by_function(relations, "live"), _by_function(relations, "dead"), last)
+
+
+def _by_function(relations: Relations, relation: str) -> dict[str, frozenset[str]]:
+    grouped: dict[str, set[str]] = {}
+    for function, name in relations.table(relation):
+        grouped.setdefault(str(function), set()).add(str(name))
+    return {function: frozenset(names) for function, names in grouped.items()}
