@@ -17,6 +17,7 @@ from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.known import Known, known_functions
 from presk_rel.ad.prune import Generated, prune
 from presk_rel.ad.share import share
+from presk_rel.ad.store import store
 from presk_rel.ad.tangent import has_tangent, without_tangent
 from presk_rel.ad.vjp import reverse, wrt
 from presk_rel.core.ir import Binding, Call, Closure, Function, Grad, Param, Program, Var, operands
@@ -31,8 +32,8 @@ Remat = Literal["store", "recompute"]
 
 def differentiate(program: Program, remat: Remat = "store") -> Program:
     """The program without `grad`. PreskError (exit status 1) with E6001 or E6002 for each `grad` that is refused."""
-    del remat
-    return eliminate(program)[0]
+    done, made = eliminate(program)
+    return store(done, made) if remat == "store" else done
 
 
 def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:

@@ -65,8 +65,8 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Vjp:
-    """A `.vjp` before pruning: what it refuses (E6002), and the binding of the primal that each copy is of and that each
-    call of another `.vjp` is the adjoint of."""
+    """A `.vjp` before pruning: what it refuses (E6002), its bindings that are `copies`, and the `origin` in the primal
+    of each copy and of each call of another `.vjp` (the binding it is the adjoint of)."""
 
     function: Function
     refusals: tuple[Diagnostic, ...]

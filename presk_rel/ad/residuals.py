@@ -1,0 +1,155 @@
+"""What the sweep of a `.vjp` reads of its forward pass: the plan by which `ad.store` splits it (spec: "Residuals").
+
+A residual is a value of the forward pass, or the residuals of a callee. Projections, tuples, key splits and constants
+are computed again in the sweep rather than kept, from what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from presk_rel.ad.known import known_functions
+from presk_rel.ad.prune import Generated
+from presk_rel.core.ir import Apply, Binding, Call, Function, Prim, Var, operands
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import absorb, substitute
+from presk_rel.diagnostics import PreskBug
+from presk_rel.elab.ty import Shape, TupleOf, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """One residual: `primal` is the binding of the forward pass whose value it is, or, with `callee`, whose callee's
+    residuals it is; `local` is its name in the sweep."""
+
+    primal: Var
+    local: Var
+    type: Type
+    callee: Split | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a `.vjp` splits: the parameters of the primal its sweep reads, by index, the residuals in the order that the
+    forward pass computes them in, and the copies that the sweep computes again."""
+
+    generated: Generated
+    fwd: str
+    bwd: str
+    params: tuple[int, ...]
+    residuals: tuple[Residual, ...]
+    again: frozenset[Var]
+
+    @property
+    def type(self) -> TupleOf:
+        """The type of the residuals, in the dims and prefix of the primal."""
+        return TupleOf(tuple(r.type for r in self.residuals))
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What a sweep reads: parameters, values that are kept, values that are computed again."""
+
+    params: set[Var] = field(default_factory=set[Var])
+    kept: set[Var] = field(default_factory=set[Var])
+    again: set[Var] = field(default_factory=set[Var])
+
+
+def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], splits: Mapping[str, Split]) -> Split:
+    """The split of one `.vjp`, those of its callees being known."""
+    vjp = functions[made.name]
+    own = vjp.params[: len(forward.function.params)]
+    reads = _reads(made, vjp, {p.name for p in own}, splits)
+    found = [Residual(made.origin[b.name], b.name, b.type) for b in vjp.bindings if b.name in reads.kept]
+    for b in vjp.bindings:
+        callee = callee_split(made, b, splits)
+        if callee is not None and callee.residuals:
+            ty = forward.residual_type(made.origin[b.name], callee, functions)
+            found.append(Residual(made.origin[b.name], of_callee(b), ty, callee))
+    found.sort(key=lambda r: (forward.position[r.primal], r.callee is not None))
+    head, _, suffix = made.name.rpartition(".vjp")
+    params = tuple(i for i, p in enumerate(own) if p.name in reads.params)
+    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), frozenset(reads.again))
+
+
+def of_callee(b: Binding) -> Var:
+    """How the residuals that the call `b` of a `.vjp` reads are listed; no binding has this name."""
+    return f"{b.name}'"
+
+
+def callee_split(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Split | None:
+    """The split of the `.vjp` that `b`, a binding of the sweep, calls."""
+    if b.name in made.copies or not isinstance(b.op, Call):
+        return None
+    return splits.get(b.op.fn)
+
+
+def _reads(made: Generated, vjp: Function, own: set[Var], splits: Mapping[str, Split]) -> _Reads:
+    copies = {b.name: b for b in vjp.bindings if b.name in made.copies}
+    reads = _Reads()
+    stack = [v for b in vjp.bindings if b.name not in copies for v in _sweep_reads(made, b, splits)]
+    while stack:
+        v = stack.pop()
+        if v in own:
+            reads.params.add(v)
+        elif v in copies and v not in reads.again and v not in reads.kept:
+            if _cheap(copies[v]):
+                reads.again.add(v)
+                stack.extend(operands(copies[v].op))
+            else:
+                reads.kept.add(v)
+    return reads
+
+
+def _sweep_reads(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Iterator[Var]:
+    split = callee_split(made, b, splits)
+    if split is None:
+        yield from operands(b.op)
+        return
+    assert isinstance(b.op, Call)
+    yield from passed_on(split, b.op)
+
+
+def passed_on(split: Split, call: Call) -> tuple[Var, ...]:
+    """Of the arguments of a `.vjp`, those its `.bwd` takes: the parameters it reads, then the cotangent."""
+    return (*(call.args[i] for i in split.params), call.args[-1])
+
+
+def _cheap(b: Binding) -> bool:
+    if not isinstance(b.op, Prim):
+        return False
+    row = PRIMS[b.op.op]
+    return row.view or row.arity == 0 or b.op.op == "split_key"
+
+
+class Forward:
+    """The forward pass that a `.vjp` is split from: its bindings and types by name, closures seen through."""
+
+    def __init__(self, primal: Function) -> None:
+        self.function = primal
+        self.position = {b.name: i for i, b in enumerate(primal.bindings)}
+        self._types = {p.name: p.type for p in primal.params} | {b.name: b.type for b in primal.bindings}
+        self._known = known_functions(primal.bindings)
+
+    def call(self, name: Var) -> Call:
+        """The direct call that a binding is."""
+        op = self.function.bindings[self.position[name]].op
+        match op:
+            case Call():
+                return op
+            case Apply(fn, args):
+                return self._known[fn].applied(args)
+            case _:
+                raise PreskBug("ad", f"{self.function.name}/{name} is no call")
+
+    def residual_type(self, name: Var, callee: Split, functions: Mapping[str, Function]) -> Type:
+        """The type of the callee's residuals where the binding calls it."""
+        call = self.call(name)
+        given = dict(call.dim_args)
+        params = [substitute(p.type, given, {}) for p in functions[call.fn].params]
+        prefixes: dict[str, Shape] = {}
+        problem = absorb(params, [self._types[v] for v in call.args], prefixes)
+        if problem is not None:
+            raise PreskBug("ad", f"{self.function.name}/{name}: {problem}")
+        return substitute(substitute(callee.type, given, {}), {}, prefixes)
