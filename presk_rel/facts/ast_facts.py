@@ -64,8 +64,8 @@ def ast_facts(sources: Sources) -> AstFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node stands. Names are looked up in `scope`, those of types in `types`: no argument or local is a type, so
-    `key : key` means the type. `owner` is the function, module, model or type alias that mentions what stands here;
+    """Where a node stands. Names are looked up in `scope`, those of types in `types` (no argument or local is a type:
+    `key : key` means the type). `owner` is the function, module, model or type alias that mentions what stands here;
     `signature` the function whose signature it is part of; `in_dim` says that a name here stands for a dimension."""
 
     scope: str

@@ -26,11 +26,10 @@ _CYCLE_KINDS: dict[str, CycleKind] = {"function": "function", "module": "module"
 NAME_RELATIONS = frozenset(
     ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive")
 )
-CORE_RELATIONS = frozenset(
-    ("calls", "effect", "effect_site", "undeclared_effect", "regularity", "grad_illegal")
-    + ("live", "dead", "last_use", "place")
-)
 LIVENESS_RELATIONS = frozenset(("live", "dead", "last_use"))
+CORE_RELATIONS = LIVENESS_RELATIONS | {
+    *("calls", "effect", "effect_site", "undeclared_effect", "regularity", "grad_illegal", "place"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +241,8 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True)
 class CoreAnalysis:
-    """What the rules say of a Core program (spec: "Regularity", "Effects"). `facts` are the input rows, `relations` hold
-    everything derived. Functions, parameters and variables have their Core names."""
+    """What the rules say of a Core program (spec: "Regularity", "Effects"). `facts` are the input rows, `relations`
+    hold everything derived. Functions, parameters and variables have their Core names."""
 
     facts: Mapping[str, list[Row]]
     relations: Relations
@@ -292,7 +291,9 @@ def analyse_core(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> Cor
     effects: dict[str, tuple[str, ...]] = {}
     for function, effect in relations.rows("effect"):
         effects[str(function)] = (*effects.get(str(function), ()), str(effect))
-    classes = {(str(f), str(p)): cast(Class, k) for f, p, k in relations.table("regularity")}
+    classes: dict[tuple[str, str], Class] = {
+        (str(f), str(p)): cast(Class, k) for f, p, k in relations.table("regularity")
+    }
     places = {str(n): Place(str(f), int(line), int(column)) for n, f, line, column in facts.get("place", [])}
     return CoreAnalysis(facts, relations, classes, effects, places, _liveness(relations))
 
