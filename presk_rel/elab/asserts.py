@@ -13,8 +13,8 @@ _FORMS = "an assertion is a == b, a <= b, a < b, a >= b, a > b or a % k == 0 ove
 
 
 def check_assertions(elab: Elab) -> None:
-    """E1004 for one that fails, with the smallest counterexample; E1039 for one that cannot be decided; E1040 for one of
-    another form."""
+    """E1004 for one that fails, with the smallest counterexample; E1039 for one that cannot be decided; E1040 for one
+    of another form."""
     for file in elab.files:
         for decl in file.decls:
             if isinstance(decl, ast.StaticAssert):
@@ -32,8 +32,14 @@ def _check(elab: Elab, decl: ast.StaticAssert) -> None:
             return
         case Refuted(example):
             when = f": {verdict}" if example else ""
-            elab.diagnostics.add(Diagnostic("E1004", f"the static assertion {text} fails{when}", decl.condition.span,
-                                            counterexample=example or None))  # fmt: skip
+            elab.diagnostics.add(
+                Diagnostic(
+                    "E1004",
+                    f"the static assertion {text} fails{when}",
+                    decl.condition.span,
+                    counterexample=example or None,
+                )
+            )
         case Undecided(reason):
             elab.error("E1039", f"the static assertion {text} could not be decided ({reason})", decl.condition.span)
 

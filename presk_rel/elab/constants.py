@@ -19,8 +19,12 @@ def evaluate_constants(elab: Elab, overrides: Mapping[tuple[str, str], int]) -> 
 
 def _value(elab: Elab, decl: ast.Const, override: int | None) -> int | None:
     if not _is_nat(decl.type):
-        elab.error("E1021", f"the constant `{decl.name.text}` must have the type nat", decl.name.span,
-                   help="a constant is a natural number; give other numbers as parameters")  # fmt: skip
+        elab.error(
+            "E1021",
+            f"the constant `{decl.name.text}` must have the type nat",
+            decl.name.span,
+            help="a constant is a natural number; give other numbers as parameters",
+        )
         return None
     if override is not None:
         return override

@@ -19,8 +19,8 @@ BUILTIN = "builtin:"
 
 @dataclass(slots=True)
 class Elab:
-    """`files` in order of dependency, imports first. Tables map declaration ids to what was made of them; None stands for
-    a declaration with an error that has been reported, so that its uses stay silent."""
+    """`files` in order of dependency, imports first. Tables map declaration ids to what was made of them; None stands
+    for a declaration with an error that has been reported, so that its uses stay silent."""
 
     files: Sequence[ast.File]
     main: str

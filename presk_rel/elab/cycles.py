@@ -25,6 +25,9 @@ def report_cycles(elab: Elab) -> None:
         verb = "calls" if cycle.kind == "function" else "includes"
         path = " → ".join(f"`{n}`" for n in ring)
         elab.diagnostics.error(
-            "E2016", f"{cycle.kind} `{names[0]}` {verb} itself: {path}", elab.declared[cycle.decls[0]].ident.span,
-            labels=labels, help=_HELP[cycle.kind],
-        )  # fmt: skip
+            "E2016",
+            f"{cycle.kind} `{names[0]}` {verb} itself: {path}",
+            elab.declared[cycle.decls[0]].ident.span,
+            labels=labels,
+            help=_HELP[cycle.kind],
+        )

@@ -1,5 +1,5 @@
-"""Every declaration of a program by the id that the relations of names speak of (`facts.ast_facts.decl_id`), and the unique
-Core names of modules and functions."""
+"""Every declaration of a program by the id that the relations of names speak of (`facts.ast_facts.decl_id`), and the
+unique Core names of modules and functions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,20 @@ from presk_rel.facts.ast_facts import decl_id
 from presk_rel.syntax import ast
 
 Node = (
-    ast.Import | ast.Const | ast.Dim | ast.TypeAlias | ast.Effect | ast.Model | ast.Module | ast.Fn | ast.Config
-    | ast.TypeParam | ast.Param | ast.Use | ast.FnParam
-)  # fmt: skip
+    ast.Import
+    | ast.Const
+    | ast.Dim
+    | ast.TypeAlias
+    | ast.Effect
+    | ast.Model
+    | ast.Module
+    | ast.Fn
+    | ast.Config
+    | ast.TypeParam
+    | ast.Param
+    | ast.Use
+    | ast.FnParam
+)
 
 Owner = ast.Module | ast.Fn | None
 

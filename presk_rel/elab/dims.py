@@ -105,8 +105,12 @@ def _constant(elab: Elab, target: Declared, span: Span) -> Linear | None:
     if target.id in elab.constants:
         value = elab.constants[target.id]
         return None if value is None else constant(value)
-    elab.error("E1022", f"the constant `{target.name}` is used before its declaration", span,
-               help="constants are computed in order: move the declaration up")  # fmt: skip
+    elab.error(
+        "E1022",
+        f"the constant `{target.name}` is used before its declaration",
+        span,
+        help="constants are computed in order: move the declaration up",
+    )
     return None
 
 
@@ -138,15 +142,23 @@ def _product(elab: Elab, node: ast.Binary, left: Linear, right: Linear) -> Linea
         return _bounded(elab, node, right.scale(left.const))
     if right.is_constant:
         return _bounded(elab, node, left.scale(right.const))
-    elab.error("E1007", f"the product of `{left}` and `{right}` is no linear dimension", node.op_span,
-               help="one factor must be a number: products of symbolic dimensions are not decidable")  # fmt: skip
+    elab.error(
+        "E1007",
+        f"the product of `{left}` and `{right}` is no linear dimension",
+        node.op_span,
+        help="one factor must be a number: products of symbolic dimensions are not decidable",
+    )
     return None
 
 
 def _quotient(elab: Elab, node: ast.Binary, left: Linear, right: Linear) -> Linear | None:
     if not right.is_constant:
-        elab.error("E1007", f"the dimension `{left}` is divided by `{right}`, which may be 0", node.op_span,
-                   help="divide by a number")  # fmt: skip
+        elab.error(
+            "E1007",
+            f"the dimension `{left}` is divided by `{right}`, which may be 0",
+            node.op_span,
+            help="divide by a number",
+        )
         return None
     divisor = right.const
     if divisor == 0:
@@ -165,8 +177,13 @@ def _divides(elab: Elab, node: ast.Binary, left: Linear, divisor: Fraction) -> b
     if isinstance(verdict, Proven):
         return True
     example = dict(verdict.counterexample) if isinstance(verdict, Refuted) else None
-    elab.error("E1030", f"`{left}` is not always divisible by {divisor}", node.op_span, counterexample=example,
-               help=f"name the quotient by a dim of its own, and write the dividend as {divisor} times it")  # fmt: skip
+    elab.error(
+        "E1030",
+        f"`{left}` is not always divisible by {divisor}",
+        node.op_span,
+        counterexample=example,
+        help=f"name the quotient by a dim of its own, and write the dividend as {divisor} times it",
+    )
     return False
 
 

@@ -1,4 +1,4 @@
-"""Elaboration in its order (spec: "Elaboration"): constants, bounds, aliases and modules, signatures, assertions last."""
+"""Elaboration (spec) in its order: constants, bounds, aliases and modules, signatures, assertions last."""
 
 from __future__ import annotations
 

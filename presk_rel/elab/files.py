@@ -106,8 +106,12 @@ class _Loader:
         try:
             text = self.read(self._readable(real, here))
         except (OSError, UnicodeDecodeError, ValueError) as error:
-            self.diagnostics.error("E1024", f'cannot read "{node.path.value}": {_reason(error)}', node.path.span,
-                                   help="the path is relative to the folder of the importing file")  # fmt: skip
+            self.diagnostics.error(
+                "E1024",
+                f'cannot read "{node.path.value}": {_reason(error)}',
+                node.path.span,
+                help="the path is relative to the folder of the importing file",
+            )
             return
         shown = self._show(real)
         self._bind(importer, node, shown)
@@ -136,8 +140,13 @@ class _Loader:
             for i, o in enumerate(self.stack[start:-1])
         )
         chain = " → ".join([*ring, ring[0]])
-        self.diagnostics.error("E1025", f"the imports run in a circle: {chain}", node.path.span, labels=labels,
-                               help="move what both files need into a third one")  # fmt: skip
+        self.diagnostics.error(
+            "E1025",
+            f"the imports run in a circle: {chain}",
+            node.path.span,
+            labels=labels,
+            help="move what both files need into a third one",
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -91,8 +91,12 @@ def _of_declared(elab: Elab, target: Declared, dims: tuple[ast.Expr, ...], span:
         case ast.FnParam():
             if target.id in elab.module_params:
                 return elab.module_params[target.id] if _no_dims(elab, target, dims, span) else None
-            elab.error("E1035", f"`{target.name}` is no module-typed parameter that stands before it", span,
-                       help=f"declare it first: {target.name} : M{{…}}")  # fmt: skip
+            elab.error(
+                "E1035",
+                f"`{target.name}` is no module-typed parameter that stands before it",
+                span,
+                help=f"declare it first: {target.name} : M{{…}}",
+            )
             return None
         case _:
             _not_a_module(elab, target.name, span)
@@ -108,8 +112,12 @@ def applied(elab: Elab, target: Declared, dims: tuple[ast.Expr, ...], span: Span
         return None
     if len(dims) != definition.explicit:
         takes = definition.explicit or "no"
-        elab.error("E1031", f"`{target.name}` takes {takes} dimension argument{'' if takes == 1 else 's'}, {len(dims)} given",
-                   span, help=f"declared as {_heading(elab, core)}")  # fmt: skip
+        elab.error(
+            "E1031",
+            f"`{target.name}` takes {takes} dimension argument{'' if takes == 1 else 's'}, {len(dims)} given",
+            span,
+            help=f"declared as {_heading(elab, core)}",
+        )
         return None
     known = tuple(a for a in args if a is not None)
     if len(known) != len(args):

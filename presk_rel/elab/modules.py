@@ -64,8 +64,12 @@ def _define(elab: Elab, declared: Declared, module: ast.Module, sizes: _Sizes) -
     explicit = [elab.symbol_of(elab.declared[id_of(p.name)]) for p in module.type_params]
     for p in module.type_params:
         if p.kind == "Shape":
-            elab.error("E9001", "Shape parameters of modules are not supported by this version yet", p.span,
-                       help="functions may have them: fn f{S : Shape}(x : ℝ[S])")  # fmt: skip
+            elab.error(
+                "E9001",
+                "Shape parameters of modules are not supported by this version yet",
+                p.span,
+                help="functions may have them: fn f{S : Shape}(x : ℝ[S])",
+            )
     fields: list[Field] = []
     for member in module.members:
         fields.extend(_fields(elab, member))
@@ -121,8 +125,12 @@ class _Sizes:
         self.tensors[definition.name], self.depths[definition.name] = tensors, depth + 1
         if tensors <= LARGEST_TREE and depth < DEEPEST_TREE:
             return True
-        elab.error("E9002", f"the parameter tree of `{definition.name}` has more than {LARGEST_TREE} tensors or more than "
-                   f"{DEEPEST_TREE} levels, which this version does not support", span)  # fmt: skip
+        elab.error(
+            "E9002",
+            f"the parameter tree of `{definition.name}` has more than {LARGEST_TREE} tensors or more than "
+            f"{DEEPEST_TREE} levels, which this version does not support",
+            span,
+        )
         return False
 
     def _of(self, instance: Instance) -> tuple[int, int]:

@@ -1,5 +1,5 @@
-"""Signatures of functions (spec: "Functions", "Types"): parameters, `params net`, implicit dimensions, the parameter tree
-of a member function."""
+"""Signatures of functions (spec: "Functions", "Types"): parameters, `params net`, implicit dimensions, the parameter
+tree of a member function."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from presk_rel.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class ParamSig:
-    """A parameter. `type` is None when it is omitted (to be inferred) or `broken` (an error was reported). A module-typed
-    one has a `ModuleValue`; an axis parameter has no type."""
+    """A parameter. `type` is None when it is omitted (to be inferred) or `broken` (an error was reported). A
+    module-typed one has a `ModuleValue`; an axis parameter has no type."""
 
     id: str
     name: str
@@ -71,8 +71,12 @@ class Signature:
 def elaborate_signatures(elab: Elab) -> dict[str, Signature]:
     """Every function's signature by declaration id, in order; W0001 for implicit dimensions, E1027 in a module."""
     for implicit in elab.names.implicit:
-        elab.diagnostics.warning("W0001", f"`{implicit.name}` is not declared: it is taken as a dimension of this function",
-                                 implicit.span, help=f"declare it: dim {implicit.name}, or {{{implicit.name} : dim}}")  # fmt: skip
+        elab.diagnostics.warning(
+            "W0001",
+            f"`{implicit.name}` is not declared: it is taken as a dimension of this function",
+            implicit.span,
+            help=f"declare it: dim {implicit.name}, or {{{implicit.name} : dim}}",
+        )
     out: dict[str, Signature] = {}
     for declared in elab.declared.values():
         if isinstance(declared.node, ast.Fn):
@@ -86,8 +90,12 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
     params = tuple(_param(elab, p) for p in fn.params)
     result = None if fn.result is None else type_of(elab, fn.result, IN_FUNCTION)
     if isinstance(result, ModuleValue):
-        elab.error("E1037", "a function cannot give a module", fn.result.span if fn.result else fn.span,
-                   help="give its parameter tree: params M")  # fmt: skip
+        elab.error(
+            "E1037",
+            "a function cannot give a module",
+            fn.result.span if fn.result else fn.span,
+            help="give its parameter tree: params M",
+        )
         result = None
     own = [elab.declared[id_of(p.name)] for p in fn.type_params]
     if owner is not None and fn.name.text == "init":

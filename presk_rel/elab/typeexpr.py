@@ -21,7 +21,8 @@ SCALARS: dict[str, Type] = {**{kind: Hyper(kind) for kind in get_args(HyperKind)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a type stands. `what` names it in diagnostics; `prefix`: may a shape begin with `...` or a Shape parameter?"""
+    """Where a type stands. `what` names it in diagnostics; `prefix`: may a shape begin with `...` or a Shape
+    parameter?"""
 
     what: str
     prefix: bool = True
@@ -99,9 +100,12 @@ def _distinct(elab: Elab, axes: tuple[ast.Axis, ...]) -> bool:
         if axis.name is None:
             continue
         if axis.name.text in seen:
-            elab.error("E1033", f"the axis name `{axis.name.text}` stands twice in one shape", axis.name.span,
-                       help="axes are selected by name: give the second another name, such as "
-                       f"`{axis.name.text}2`")  # fmt: skip
+            elab.error(
+                "E1033",
+                f"the axis name `{axis.name.text}` stands twice in one shape",
+                axis.name.span,
+                help=f"axes are selected by name: give the second another name, such as `{axis.name.text}2`",
+            )
             return False
         seen.add(axis.name.text)
     return True
@@ -139,5 +143,9 @@ def _no_dims(elab: Elab, expr: ast.NamedType) -> bool:
 
 
 def _not_a_type(elab: Elab, text: str, span: Span) -> None:
-    elab.error("E1034", f"`{text}` is no type", span,
-               help="types are ℝ[…], idx[N][…], bool[…], nat, int, rat, f64, bool, key, params M, M{…}, tuples, aliases")  # fmt: skip
+    elab.error(
+        "E1034",
+        f"`{text}` is no type",
+        span,
+        help="types are ℝ[…], idx[N][…], bool[…], nat, int, rat, f64, bool, key, params M, M{…}, tuples, aliases",
+    )

@@ -1,8 +1,10 @@
-"""Types while they are being inferred: the semantic types of `elab.ty`, and three things more that no typed program holds.
+"""Types while they are being inferred: the semantic types of `elab.ty`, and three things more that no typed program
+holds.
 
-- `Meta`: a type not known yet (of an untyped parameter, a literal). May stand wherever a type stands, inside tuples and
-  functions too.
-- `Broken`: the type of what has an error that is reported. It agrees with everything, so one mistake gives one message.
+- `Meta`: a type not known yet (of an untyped parameter, a literal). May stand wherever a type stands, inside
+  tuples and functions too.
+- `Broken`: the type of what has an error that is reported. It agrees with everything, so one mistake gives one
+  message.
 - symbols `?n` in lengths, and prefixes `?n` in shapes: unknown lengths and unknown leading axes.
 """
 

@@ -24,7 +24,8 @@ from presk_rel.elab.ty import (
 )
 from presk_rel.elab.typeexpr import PREFIX
 from presk_rel.smt.linear import Linear, symbol
-from presk_rel.types.unify import Origin, Unifier
+from presk_rel.types.problems import Origin
+from presk_rel.types.unify import Unifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from presk_rel.elab.names_protocol import Resolver
 from presk_rel.elab.order import order
 from presk_rel.elab.paths import paths
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Applied, Composed, Instance, Stacked
+from presk_rel.elab.ty import Applied, Composed, Instance, Stacked, UseField
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Program
 from presk_rel.types.check.function import check_function
@@ -49,8 +49,8 @@ def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn]) -> T
 
 
 def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:
-    """Every function, callees first, so that what a signature leaves out is known to its callers. Members of a cycle have
-    their E2016; what they do not declare stays unknown."""
+    """Every function, callees first, so that what a signature leaves out is known to its callers. Members of a cycle
+    have their E2016; what they do not declare stays unknown."""
     elab, signatures = elaborated.elab, elaborated.signatures
     program = Program(elab, signatures)
     needs = {s: list(_mentions(elab, signatures[s])) for s in signatures}
@@ -110,8 +110,8 @@ def _of_use(elab: Elab, target: Declared) -> Iterator[str]:
     assert target.module is not None
     definition = elab.modules.get(elab.core[id_of(target.module.name)])
     for field in definition.fields if definition is not None else ():
-        if field.name == target.name and not hasattr(field, "type"):
-            yield from _of_instance(field.instance)  # pyright: ignore[reportAttributeAccessIssue]
+        if field.name == target.name and isinstance(field, UseField):
+            yield from _of_instance(field.instance)
 
 
 def _of_instance(instance: Instance) -> Iterator[str]:

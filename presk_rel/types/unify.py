@@ -32,48 +32,8 @@ from presk_rel.elab.ty import (
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Condition, Divides, Equal, Less, Solver, symbols
 from presk_rel.types.infer import Broken, IType, Meta, NumberKind, function_of, items_of, params_of, result_of, tuple_of
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Two types that do not agree: the innermost parts that differ, and the lengths where it is lengths. `whole`: the
-    parts are the types themselves, so naming them again says nothing."""
-
-    left: str
-    right: str
-    lengths: tuple[Linear, Linear] | None = None
-    whole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A length equation that could not be solved when it arose."""
-
-    left: Linear
-    right: Linear
-    span: Span
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Obligation:
-    """A condition that must be proven once all lengths are known: `what` says why, `code` is the error otherwise."""
-
-    condition: Condition
-    span: Span
-    what: str
-    code: str = "E2003"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where an unknown comes from: `shown` is its name in the source, `default` what it is when nothing determines it
-    (a file's dim is itself), `span` the call that made it, of `callee`."""
-
-    shown: str
-    span: Span
-    callee: str
-    default: Linear | None = None
+from presk_rel.types.numbers import WIDTH, admits
+from presk_rel.types.problems import Mismatch, Obligation, Origin, Waiting
 
 
 @dataclass(slots=True)
@@ -345,7 +305,7 @@ class Unifier:
         return form.substitute({s: d for s in unknown if (d := self.origin[s].default) is not None})
 
     def map_condition(self, condition: Condition) -> Condition | None:
-        """`condition` in the end; None if it is about lengths that nothing determines (which is an error of its own)."""
+        """`condition` in the end; None if it is about lengths that nothing determines (E2024)."""
         match condition:
             case Equal(a, b):
                 mapped: Condition = Equal(self.default_length(a), self.default_length(b))
@@ -356,30 +316,6 @@ class Unifier:
             case Divides(k, a):
                 mapped = Divides(k, self.default_length(a))
         return None if any(s.startswith("?") for s in symbols(mapped)) else mapped
-
-
-WIDTH: dict[NumberKind, int] = {"natural": 0, "integer": 1, "decimal": 2}
-
-ADMITTING: dict[NumberKind, tuple[str, ...]] = {
-    "natural": ("nat", "int", "rat", "f64"),
-    "integer": ("int", "rat", "f64"),
-    "decimal": ("rat", "f64"),
-}
-"""The hyperparameter types that have a literal's number."""
-
-DEFAULT: dict[NumberKind, Hyper] = {"natural": Hyper("nat"), "integer": Hyper("int"), "decimal": Hyper("f64")}
-"""What a literal is that no context says."""
-
-
-def admits(ty: IType, number: NumberKind) -> bool:
-    """May a literal have this type? A natural literal any numeric one, a decimal literal none of the integers."""
-    match ty:
-        case Real(shape):
-            return not shape.axes and (shape.prefix is None or shape.prefix.startswith("?"))
-        case Hyper(kind):
-            return kind in ADMITTING[number]
-        case _:
-            return False
 
 
 def _integral(form: Linear) -> bool:

@@ -37,8 +37,8 @@ from presk_rel.types.tree import (
 
 @dataclass(slots=True)
 class Rewrite:
-    """Rebuilds a tree with other types and dimension forms. `type` and `length` are applied to each; `renamed` keeps one
-    new binder per old one."""
+    """Rebuilds a tree with other types and dimension forms. `type` and `length` are applied to each; `renamed` keeps
+    one new binder per old one."""
 
     type: Callable[[Type], Type]
     length: Callable[[Linear], Linear]
@@ -87,41 +87,51 @@ class Rewrite:
         return tuple((name, form) for name, form in forms if not any(s.startswith("?") for s, _ in form.terms))
 
     def _rebuild(self, node: TExpr, parts: tuple[TExpr, ...]) -> TExpr:
-        span = node.span
+        ty, span = self.type(node.type), node.span
         match node:
             case TVar(binder):
-                return TVar(self.binder(binder), self.type(node.type), span)
-            case TTheta(ty):
-                new = self.type(ty)
-                assert isinstance(new, Params)
-                return TTheta(new, span)
-            case TLiteral(value, ty):
-                return TLiteral(value, self.type(ty), span)
-            case TDim(dim, ty):
-                return TDim(self.length(dim), self.type(ty), span)
-            case TPrim(op, attrs, _, ty):
-                return TPrim(op, tuple(map(self._attr, attrs)), parts, self.type(ty), span)
-            case TField(_, name, ty):
-                new = self.type(ty)
-                assert isinstance(new, Real | Params)
-                return TField(parts[0], name, new, span)
-            case TCall(fn, dims, _, ty):
-                return TCall(fn, self._dims(dims), parts, self.type(ty), span)
-            case TStackCall():
-                count, dims = self.length(node.count), self._dims(node.dim_args)
-                return TStackCall(count, node.fn, dims, parts[0], parts[1], parts[2:], self.type(node.type), span)
-            case TFunction(fn, dims, ty):
-                return TFunction(fn, self._dims(dims), self.type(ty), span)
-            case TLambda(param, pattern, _, ty):
-                return TLambda(self.binder(param), self.pattern(pattern), parts[0], self.type(ty), span)
-            case TApply(_, _, ty):
-                return TApply(parts[0], parts[1:], self.type(ty), span)
-            case TGrad(_, ty):
-                return TGrad(parts[0], self.type(ty), span)
-            case TLet(pattern, _, _, ty):
-                return TLet(self.pattern(pattern), parts[0], parts[1], self.type(ty), span)
-            case TTuple(_, ty):
-                return TTuple(parts, self.type(ty), span)
+                return TVar(self.binder(binder), ty, span)
+            case TTheta():
+                return TTheta(_tree(ty), span)
+            case TLiteral(value):
+                return TLiteral(value, ty, span)
+            case TDim(dim):
+                return TDim(self.length(dim), ty, span)
+            case TFunction(fn, dims):
+                return TFunction(fn, self._dims(dims), ty, span)
+            case TLambda(param, pattern):
+                return TLambda(self.binder(param), self.pattern(pattern), parts[0], ty, span)
+            case TLet(pattern):
+                return TLet(self.pattern(pattern), parts[0], parts[1], ty, span)
+            case _:
+                return self._rebuild_operation(node, parts, ty)
+
+    def _rebuild_operation(self, node: _Operation, parts: tuple[TExpr, ...], ty: Type) -> TExpr:
+        span = node.span
+        match node:
+            case TPrim(op, attrs):
+                return TPrim(op, tuple(map(self._attr, attrs)), parts, ty, span)
+            case TField(_, name):
+                return TField(parts[0], name, ty if isinstance(ty, Real) else _tree(ty), span)
+            case TCall(fn, dims):
+                return TCall(fn, self._dims(dims), parts, ty, span)
+            case TStackCall(count, fn, dims):
+                count, dims = self.length(count), self._dims(dims)
+                return TStackCall(count, fn, dims, parts[0], parts[1], parts[2:], ty, span)
+            case TApply():
+                return TApply(parts[0], parts[1:], ty, span)
+            case TGrad():
+                return TGrad(parts[0], ty, span)
+            case TTuple():
+                return TTuple(parts, ty, span)
+
+
+_Operation = TPrim | TField | TCall | TStackCall | TApply | TGrad | TTuple
+
+
+def _tree(ty: Type) -> Params:
+    assert isinstance(ty, Params)
+    return ty
 
 
 def settled(node: TExpr) -> TExpr:

@@ -10,7 +10,7 @@ from presk_rel.smt.linear import Linear
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.row import Builtin, Use
 from presk_rel.types.builtins.table import BUILTINS
-from presk_rel.types.check.arguments import Arg, infer_all, infer_value
+from presk_rel.types.check.arguments import Arg, Given, infer_all, infer_value
 from presk_rel.types.check.checker import Checker, is_bad
 from presk_rel.types.infer import IType
 from presk_rel.types.tree import TExpr
@@ -74,7 +74,7 @@ def _slot(row: Builtin, arg: Arg, taken: dict[str, Arg]) -> str | None:
 
 
 def _length(c: Checker, arg: Arg) -> Linear | None:
-    return length(c.program.elab, arg.value) if arg.value is not None and not hasattr(arg.value, "node") else None  # pyright: ignore[reportArgumentType]
+    return None if arg.value is None or isinstance(arg.value, Given) else length(c.program.elab, arg.value)
 
 
 def _wrong(c: Checker, row: Builtin, span: Span) -> None:

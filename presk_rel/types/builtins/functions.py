@@ -25,12 +25,20 @@ def grad(use: Use) -> TExpr | None:
         ty = function_of([c.unifier.fresh_type()], SCALAR_REAL)
         c.unify(ity(fn), ty, use.span, "the argument of `grad`")
     if not isinstance(ty, Function) or len(ty.params) != 1:
-        return c.error("E2012", f"`grad` takes a function of one argument, not {c.show(fn)}", fn.span,
-                       help="fix the other arguments by a lambda: grad(λ θ. f(θ, x))(θ)")  # fmt: skip
+        return c.error(
+            "E2012",
+            f"`grad` takes a function of one argument, not {c.show(fn)}",
+            fn.span,
+            help="fix the other arguments by a lambda: grad(λ θ. f(θ, x))(θ)",
+        )
     failed = c.unify(SCALAR_REAL, held(ty.result), fn.span, "the argument of `grad`")
     if failed is not None:
-        return c.error("E2012", f"`grad` takes a function whose value is ℝ[], and this one's is {c.unifier.show(ty.result)}",
-                       fn.span, help="reduce it by mean or sum")  # fmt: skip
+        return c.error(
+            "E2012",
+            f"`grad` takes a function whose value is ℝ[], and this one's is {c.unifier.show(ty.result)}",
+            fn.span,
+            help="reduce it by mean or sum",
+        )
     param = params_of(ty)[0]
     c.at_end.append(lambda: _differentiable(use, param))
     return TGrad(fn, held(function_of([param], param)), use.span)
@@ -38,8 +46,12 @@ def grad(use: Use) -> TExpr | None:
 
 def _differentiable(use: Use, param: IType) -> None:
     if not _has_reals(use.c, param):
-        use.c.error("E2012", f"there is no gradient with respect to {use.c.unifier.show(param)}", use.span,
-                    help="gradients are taken in real tensors and parameter trees")  # fmt: skip
+        use.c.error(
+            "E2012",
+            f"there is no gradient with respect to {use.c.unifier.show(param)}",
+            use.span,
+            help="gradients are taken in real tensors and parameter trees",
+        )
 
 
 def _has_reals(c: Checker, ty: IType) -> bool:

@@ -8,8 +8,8 @@ from presk_rel.types.builtins.row import Use
 from presk_rel.types.check.checker import Checker
 from presk_rel.types.check.contraction import contract
 from presk_rel.types.infer import Broken, IType, Meta, ity
+from presk_rel.types.numbers import DEFAULT
 from presk_rel.types.tree import TExpr, TPrim
-from presk_rel.types.unify import DEFAULT
 
 
 def real_hint(_: Checker, __: IType | None) -> tuple[IType | None, ...]:
@@ -32,8 +32,9 @@ def real_operand(use: Use, node: TExpr) -> Real | TExpr | None:
         case Broken():
             return use.c.broken(use.span)
         case _:
-            return use.c.error("E2005", f"`{use.name}` takes a real tensor, not {use.c.show(node)}", node.span,
-                               help=injection_help(ty))  # fmt: skip
+            return use.c.error(
+                "E2005", f"`{use.name}` takes a real tensor, not {use.c.show(node)}", node.span, help=injection_help(ty)
+            )
 
 
 def injection_help(ty: IType) -> str | None:
@@ -68,8 +69,8 @@ def reduction(use: Use) -> TExpr | None:
 
 
 def named_axis(use: Use, shape: Shape, axis: ast.Ident, node: TExpr) -> int | TExpr | None:
-    """Where the axis of that name stands in the shape of `node`; None while its leading axes are unknown; E2008 if there
-    is none."""
+    """Where the axis of that name stands in the shape of `node`; None while its leading axes are unknown; E2008 if
+    there is none."""
     where = next((i for i, a in enumerate(shape.axes) if a.name == axis.text), None)
     if where is not None:
         return where
@@ -77,8 +78,12 @@ def named_axis(use: Use, shape: Shape, axis: ast.Ident, node: TExpr) -> int | TE
         return None
     unnamed = any(a.name is None for a in shape.axes)
     help_text = "an axis gets its name from the type of a parameter, a result or an ascription" if unnamed else None
-    return use.c.error("E2008", f"`{use.name}` selects the axis {axis.text}, which {use.c.show(node)} has not", axis.span,
-                       help=help_text)  # fmt: skip
+    return use.c.error(
+        "E2008",
+        f"`{use.name}` selects the axis {axis.text}, which {use.c.show(node)} has not",
+        axis.span,
+        help=help_text,
+    )
 
 
 def injection(use: Use) -> TExpr | None:

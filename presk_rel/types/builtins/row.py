@@ -42,8 +42,8 @@ def no_hints(_: Checker, __: IType | None) -> tuple[IType | None, ...]:
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """`values` names the arguments by position; `axes` says how many `axis a` arguments there may be, `dims` how many
-    `name: dim`; `named` are the optional named ones. `hints` gives what literals and lambdas among the values should be,
-    from what the whole call should be."""
+    `name: dim`; `named` are the optional named ones. `hints` gives what literals and lambdas among the values
+    should be, from what the whole call should be."""
 
     name: str
     values: tuple[str, ...]

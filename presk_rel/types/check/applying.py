@@ -15,8 +15,8 @@ from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.places import place_of
 from presk_rel.types.infer import BROKEN, IType, held
 from presk_rel.types.instantiate import Instantiation, instantiate
+from presk_rel.types.problems import Obligation
 from presk_rel.types.tree import DimArgs, TCall, TExpr
-from presk_rel.types.unify import Obligation
 from presk_rel.types.zonk import Rewrite
 
 
@@ -114,8 +114,12 @@ def _module_argument(
     if place is None:
         if value is not None and is_bad(infer_value(c, value)):
             return False
-        c.error("E2023", f"the argument `{param.name}` of `{signature.core}` is a module, and this is a value", where,
-                help=f"pass a module of type {param.type}")  # fmt: skip
+        c.error(
+            "E2023",
+            f"the argument `{param.name}` of `{signature.core}` is a module, and this is a value",
+            where,
+            help=f"pass a module of type {param.type}",
+        )
         return False
     if place.instance is None:
         c.failed = True

@@ -42,8 +42,8 @@ def _ascribed(c: Checker, expr: ast.Ascribe, node: TExpr, wanted: Type) -> TExpr
 
 
 def named(c: Checker, node: TExpr, wanted: Type) -> TExpr:
-    """`node` with the type `wanted`, which may name axes that it leaves unnamed. A variable's type is its binder's: where
-    names differ it goes through a tuple, which costs nothing at run time."""
+    """`node` with the type `wanted`, which may name axes that it leaves unnamed. A variable's type is its binder's:
+    where names differ it goes through a tuple, which costs nothing at run time."""
     if str(c.type_of(node)) == str(c.unifier.resolve(wanted)) or not isinstance(wanted, Real):
         return node
     if isinstance(node, _FREE) and not isinstance(node, TField):

@@ -11,7 +11,7 @@ from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import length
 from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Function, TupleOf
-from presk_rel.smt.linear import Linear
+from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.call import call_builtin, is_grad
 from presk_rel.types.check.applying import call_signature
@@ -62,7 +62,7 @@ def _call_declared(c: Checker, target: Declared, callee: ast.Expr, args: Sequenc
     if theta is None:
         infer_all(c, args)
         return c.broken(span)
-    own = dict(zip(signature.module_dims, theta.type.instance.args, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+    own = {d: symbol(d) for d in signature.module_dims}
     return call_signature(c, signature, {**own, **given}, (theta,), args, span)
 
 
@@ -72,8 +72,11 @@ def _dim_arguments(c: Checker, signature: Signature, callee: ast.Expr) -> dict[s
         return {}
     forms = [length(c.program.elab, d) for d in callee.dims]
     if len(forms) != len(signature.own_dims):
-        c.error("E1031", f"`{signature.core}` takes {len(signature.own_dims)} dimension arguments, {len(forms)} given",
-                callee.span)  # fmt: skip
+        c.error(
+            "E1031",
+            f"`{signature.core}` takes {len(signature.own_dims)} dimension arguments, {len(forms)} given",
+            callee.span,
+        )
         return None
     known = [f for f in forms if f is not None]
     return dict(zip(signature.own_dims, known, strict=True)) if len(known) == len(forms) else None
@@ -113,8 +116,11 @@ def _apply(c: Checker, fn: TExpr, nodes: list[TExpr], args: Sequence[Arg], at: S
         return c.error("E2022", f"this is called like a function, but it is {_a(c, fn)}", at)
     params = params_of(ty)
     if len(params) != len(nodes):
-        return c.error("E2021", f"this function takes {len(params)} argument{'' if len(params) == 1 else 's'}, "
-                       f"{len(nodes)} given", span)  # fmt: skip
+        return c.error(
+            "E2021",
+            f"this function takes {len(params)} argument{'' if len(params) == 1 else 's'}, {len(nodes)} given",
+            span,
+        )
     for node, param, arg in zip(nodes, params, args, strict=True):
         if is_bad(c.expect(node, param, arg.span, Blame("the argument"))):
             return c.broken(span)

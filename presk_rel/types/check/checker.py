@@ -1,5 +1,5 @@
-"""The state of checking one function body, and what every part of the checker does with it: infer an expression, expect a
-type, report a mismatch, put off what waits for a type."""
+"""The state of checking one function body, and what every part of the checker does with it: infer an expression,
+expect a type, report a mismatch, put off what waits for a type."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Equal, Refuted
 from presk_rel.syntax import ast
 from presk_rel.types.infer import BROKEN, Broken, Hole, IType, held, in_tree, ity
+from presk_rel.types.problems import Mismatch
 from presk_rel.types.tree import Binder, TExpr, TLiteral
-from presk_rel.types.unify import Mismatch, Unifier
+from presk_rel.types.unify import Unifier
 
 DEEPEST = 400
-"""Expressions nested deeper are refused (E9002). The parser allows 200 levels of brackets; postfix chains may go deeper."""
+"""Expressions nested deeper are refused (E9002). The parser allows 200 levels of brackets; postfix chains may go
+deeper."""
 
 Infer = Callable[["Checker", ast.Expr, "IType | None"], TExpr]
 
@@ -69,8 +71,8 @@ class Checker:
     # ------------------------------------------------------------------------------------------ inferring, expecting
 
     def infer(self, expr: ast.Expr, hint: IType | None = None) -> TExpr:
-        """The typed expression. `hint` is the type its context would take, and decides only where `expr` alone does not:
-        literals, parameters of lambdas. Whether it agrees is for `expect` to say."""
+        """The typed expression. `hint` is the type its context would take, and decides only where `expr` alone does
+        not: literals, parameters of lambdas. Whether it agrees is for `expect` to say."""
         if self.depth >= DEEPEST:
             return self.error("E9002", "this expression is nested too deep for this version", expr.span)
         self.depth += 1

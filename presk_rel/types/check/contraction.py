@@ -21,8 +21,11 @@ def contract(c: Checker, left: TExpr, right: TExpr, op_span: Span, span: Span) -
     if (not a.shape.axes and c.unifier.is_open(a.shape)) or c.unifier.is_open(b.shape):
         return None
     if not a.shape.axes or not b.shape.axes or b.shape.prefix is not None:
-        return c.error("E2005", f"`·` needs a last axis on its left and a first axis on its right: {c.show(left)}, "
-                       f"{c.show(right)}", op_span)  # fmt: skip
+        return c.error(
+            "E2005",
+            f"`·` needs a last axis on its left and a first axis on its right: {c.show(left)}, {c.show(right)}",
+            op_span,
+        )
     return _contracted(c, left, right, a.shape, b.shape, op_span, span)
 
 
@@ -36,8 +39,13 @@ def _contracted(c: Checker, left: TExpr, right: TExpr, s: Shape, t: Shape, op_sp
     axes = s.axes[:-1] + t.axes[1:]
     twice = duplicate_name(axes)
     if twice is not None:
-        return c.error("E2009", f"the result of `·` would have two axes named {twice}", op_span, labels=labels,
-                       help="name the axes of the result by ein[…](a * b)")  # fmt: skip
+        return c.error(
+            "E2009",
+            f"the result of `·` would have two axes named {twice}",
+            op_span,
+            labels=labels,
+            help="name the axes of the result by ein[…](a * b)",
+        )
     return TPrim("dot", (), (left, right), Real(Shape(s.prefix, axes)), span)
 
 

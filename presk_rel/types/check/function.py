@@ -27,8 +27,9 @@ def check_function(program: Program, signature: Signature) -> TFn | None:
     if signature.result is not None:
         declared = signature.node.result
         label = None if declared is None else Label(declared.span, "the result is declared here")
-        body = c.expect(body, signature.result, _result(signature.node.body).span,
-                        Blame(f"the result of `{signature.core}`", label))  # fmt: skip
+        body = c.expect(
+            body, signature.result, _result(signature.node.body).span, Blame(f"the result of `{signature.core}`", label)
+        )
     final = settle(c)
     rewrite = Rewrite(final.type, final.length)
     if c.failed or signature.broken or is_bad(body):

@@ -103,8 +103,12 @@ def _parameter(c: Checker, expr: ast.Lambda, hint: IType | None) -> IType:
         return c.unifier.fresh_type() if hint is None else hint
     ty = type_of(c.program.elab, expr.type, IN_FUNCTION)
     if isinstance(ty, ModuleValue):
-        c.error("E2023", "the parameter of a lambda is a value, and a module is none", expr.type.span,
-                help="pass its parameters: params M")  # fmt: skip
+        c.error(
+            "E2023",
+            "the parameter of a lambda is a value, and a module is none",
+            expr.type.span,
+            help="pass its parameters: params M",
+        )
         return BROKEN
     if ty is None:
         c.failed = True

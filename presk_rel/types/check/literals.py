@@ -10,8 +10,8 @@ from presk_rel.elab.ty import SCALAR_REAL, Hyper, Real
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Checker
 from presk_rel.types.infer import IType, NumberKind, held
+from presk_rel.types.numbers import admits
 from presk_rel.types.tree import TExpr, TLiteral
-from presk_rel.types.unify import admits
 
 
 def infer_number(c: Checker, expr: ast.Nat | ast.Decimal, hint: IType | None) -> TExpr:
@@ -37,8 +37,12 @@ def number(c: Checker, value: Fraction, kind: NumberKind, hint: IType | None, sp
 
 def infer_no_value(c: Checker, expr: ast.Str | ast.Quantity, _: IType | None) -> TExpr:
     what = "a string" if isinstance(expr, ast.Str) else "a quantity with a unit"
-    return c.error("E2025", f"{what} has no meaning in an expression", expr.span,
-                   help="strings and quantities belong to configuration blocks")  # fmt: skip
+    return c.error(
+        "E2025",
+        f"{what} has no meaning in an expression",
+        expr.span,
+        help="strings and quantities belong to configuration blocks",
+    )
 
 
 def only_literals(expr: ast.Expr) -> bool:

@@ -1,5 +1,5 @@
-"""Calls of a module's functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` through a stack, `(A ∘ B).apply`,
-and `M.init(key)`."""
+"""Calls of a module's functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` through a stack, `(A ∘
+B).apply`, and `M.init(key)`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,12 @@ def call_member(c: Checker, place: Place, name: ast.Ident, args: Sequence[Arg], 
 def _explicit_theta(c: Checker, instance: Instance, name: ast.Ident, args: list[Arg], span: Span) -> TExpr:
     expected = Params(instance)
     if not args or args[0].form != "positional" or args[0].value is None:
-        return c.error("E2021", f"`{name.text}` takes the parameter tree as its first argument", span,
-                       help=f"pass θ : {c.unifier.show(expected)}")  # fmt: skip
+        return c.error(
+            "E2021",
+            f"`{name.text}` takes the parameter tree as its first argument",
+            span,
+            help=f"pass θ : {c.unifier.show(expected)}",
+        )
     blame = Blame(f"the parameter tree of `{c.unifier.show(ModuleValue(instance))}`")
     return check_value(c, args[0].value, expected, blame)
 
@@ -68,8 +72,12 @@ def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signa
     while isinstance(instance, Stacked):
         instance = instance.inner
     if not isinstance(instance, Applied):
-        c.error("E9001", f"`{name.text}` through a stack of a composition is not supported by this version yet", name.span,
-                help="declare a module that uses the composition, and stack that")  # fmt: skip
+        c.error(
+            "E9001",
+            f"`{name.text}` through a stack of a composition is not supported by this version yet",
+            name.span,
+            help="declare a module that uses the composition, and stack that",
+        )
         return None
     module = c.program.elab.nodes[instance.module]
     known = members(module)
@@ -82,17 +90,25 @@ def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signa
         return signature
     functions = [n for n, (_, m) in known.items() if isinstance(m, ast.Fn)]
     near = get_close_matches(name.text, functions, 1)
-    c.error("E2028", f"the module `{module.name.text}` has no function `{name.text}`", name.span,
-            labels=(Label(module.name.span, "the module"),),
-            help=f"did you mean `{near[0]}`?" if near else f"its functions: {', '.join(functions) or 'none'}")  # fmt: skip
+    c.error(
+        "E2028",
+        f"the module `{module.name.text}` has no function `{name.text}`",
+        name.span,
+        labels=(Label(module.name.span, "the module"),),
+        help=f"did you mean `{near[0]}`?" if near else f"its functions: {', '.join(functions) or 'none'}",
+    )
     return None
 
 
 def _init(c: Checker, instance: Instance, args: Sequence[Arg], span: Span) -> TExpr:
     if not isinstance(instance, Applied):
         infer_all(c, args)
-        return c.error("E9001", f"init of {instance} from a program is not supported by this version yet", span,
-                       help="declare a module that uses it, and call that module's init")  # fmt: skip
+        return c.error(
+            "E9001",
+            f"init of {instance} from a program is not supported by this version yet",
+            span,
+            help="declare a module that uses it, and call that module's init",
+        )
     if len(args) != 1 or args[0].value is None or args[0].form != "positional":
         infer_all(c, args)
         return c.error("E2021", "`init` takes one key", span)
@@ -110,8 +126,12 @@ def _through_stack(
     inner = instance.inner
     if not isinstance(inner, Applied):
         infer_all(c, args)
-        return c.error("E9001", "a call through a stack of stacks is not supported by this version yet", span,
-                       help="declare a module that uses the inner stack, and stack that")  # fmt: skip
+        return c.error(
+            "E9001",
+            "a call through a stack of stacks is not supported by this version yet",
+            span,
+            help="declare a module that uses the inner stack, and stack that",
+        )
     signature = function_of_module(c, inner, name)
     if signature is None:
         return c.broken(span)

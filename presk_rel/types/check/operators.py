@@ -12,8 +12,9 @@ from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.contraction import contract
 from presk_rel.types.check.literals import number, only_literals
 from presk_rel.types.infer import Broken, IType, Meta, NumberKind, ity
+from presk_rel.types.numbers import DEFAULT, WIDTH, admits
+from presk_rel.types.problems import Mismatch
 from presk_rel.types.tree import TExpr, TLiteral, TPrim
-from presk_rel.types.unify import DEFAULT, WIDTH, Mismatch, admits
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 COMPARISONS = frozenset({"==", "<=", ">=", "<", ">"})
@@ -86,8 +87,12 @@ def _step(c: Checker, node: ast.Binary, left: TExpr, right: TExpr | None, hint: 
         return c.broken(node.span)
     if node.op in COMPARISONS or node.op == "%":
         return c.error("E9001", f"`{node.op}` on values is not supported by this version yet", node.op_span)
-    return c.error("E2020", f"`{node.op}` is no operator of values", node.op_span,
-                   help="it belongs to module expressions and configuration blocks")  # fmt: skip
+    return c.error(
+        "E2020",
+        f"`{node.op}` is no operator of values",
+        node.op_span,
+        help="it belongs to module expressions and configuration blocks",
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic
@@ -181,7 +186,10 @@ def _no_broadcast(c: Checker, node: ast.Binary, left: TExpr, right: TExpr, s: Sh
     return c.error("E2003", message, node.op_span, labels=labels, counterexample=example, help=_BROADCAST)
 
 
-_BROADCAST = "shapes line up by their last axes, or by name where every axis of the smaller is named; there is no length-1 broadcasting"
+_BROADCAST = (
+    "shapes line up by their last axes, or by name where every axis of the smaller is named; "
+    "there is no length-1 broadcasting"
+)
 
 
 def _clash(c: Checker, s: Shape, t: Shape) -> Mismatch | None:
@@ -258,8 +266,12 @@ def _exponent(c: Checker, expr: ast.Expr) -> int | None:
     if isinstance(value, TLiteral) and value.value.denominator == 1 and value.value >= 0:
         return int(value.value)
     what = f"`{path_text(expr)}`" if isinstance(expr, ast.Name | ast.Field) else "this"
-    c.error("E2017", f"an exponent is a natural number or a constant, and {what} is none", expr.span,
-            help="x^y for a real y is exp(y * log(x)); 1/x is a division; the square root is sqrt(x)")  # fmt: skip
+    c.error(
+        "E2017",
+        f"an exponent is a natural number or a constant, and {what} is none",
+        expr.span,
+        help="x^y for a real y is exp(y * log(x)); 1/x is a division; the square root is sqrt(x)",
+    )
     return None
 
 

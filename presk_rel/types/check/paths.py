@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from presk_rel.diagnostics import Span
@@ -100,22 +101,27 @@ def _function(c: Checker, signature: Signature, target: Declared, span: Span) ->
     if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
         return c.broken(span)
     if any(p.instance is not None for p in signature.params):
-        return c.error("E2023", f"`{signature.core}` takes a module, so it cannot be passed around", span,
-                       help="call it inside a lambda: λ x. f(net, x)")  # fmt: skip
+        return c.error(
+            "E2023",
+            f"`{signature.core}` takes a module, so it cannot be passed around",
+            span,
+            help="call it inside a lambda: λ x. f(net, x)",
+        )
     if target.module is None:
-        return function_value(c, signature, {}, (), span)
-    return c.error("E9001", "a function of the same module as a value is not supported by this version yet", span,
-                   help=f"write λ x. {target.name}(x)")  # fmt: skip
+        return _function_value(c, signature, signature.result, span)
+    return c.error(
+        "E9001",
+        "a function of the same module as a value is not supported by this version yet",
+        span,
+        help=f"write λ x. {target.name}(x)",
+    )
 
 
-def function_value(
-    c: Checker, signature: Signature, given: dict[str, object], front: tuple[Type, ...], span: Span
-) -> TExpr:
-    inst = instantiate(c.unifier, signature, given, span)  # pyright: ignore[reportArgumentType]
-    params = [*front, *(inst.type(p.type) for p in signature.params if p.type is not None)]
-    assert signature.result is not None
+def _function_value(c: Checker, signature: Signature, result: Type, span: Span) -> TExpr:
+    inst = instantiate(c.unifier, signature, {}, span)
+    params = [inst.type(p.type) for p in signature.params if p.type is not None]
     dims = tuple((d, inst.lengths[d]) for d in signature.dims)
-    return TFunction(signature.core, dims, held(function_of(params, inst.type(signature.result))), span)
+    return TFunction(signature.core, dims, held(function_of(params, inst.type(result))), span)
 
 
 def _builtin(c: Checker, name: str, expr: ast.Expr, hint: IType | None) -> TExpr:
@@ -123,12 +129,12 @@ def _builtin(c: Checker, name: str, expr: ast.Expr, hint: IType | None) -> TExpr
     return _eta(c, expr.span, hint, lambda arg: call_builtin(c, name, [arg], expr.span, expr.span, None))
 
 
-def _eta(c: Checker, span: Span, hint: IType | None, body_of: object) -> TExpr:
+def _eta(c: Checker, span: Span, hint: IType | None, body_of: Callable[[Arg], TExpr]) -> TExpr:
     wanted = None if hint is None else c.unifier.shallow(hint)
     known = isinstance(wanted, Function) and len(wanted.params) == 1
     param = params_of(wanted)[0] if known and isinstance(wanted, Function) else c.unifier.fresh_type()
     binder = c.binder(ast.Ident("x", span), param)
-    body = body_of(Arg("positional", None, Given(TVar(binder, binder.type, span), span), span))  # type: ignore[operator]
+    body = body_of(Arg("positional", None, Given(TVar(binder, binder.type, span), span), span))
     if is_bad(body):
         return c.broken(span)
     return TLambda(binder, PVar(binder), body, held(function_of([param], ity(body))), span)
@@ -152,8 +158,12 @@ def _of_place(c: Checker, place: Place, expr: ast.Field, hint: IType | None) -> 
         signature = function_of_module(c, place.instance, expr.name)
         if signature is None:
             return c.broken(expr.span)
-        return c.error("E9001", f"`{path_text(expr)}` as a value is not supported by this version yet", expr.span,
-                       help=f"write a lambda: λ x. {path_text(expr)}(θ, x)")  # fmt: skip
+        return c.error(
+            "E9001",
+            f"`{path_text(expr)}` as a value is not supported by this version yet",
+            expr.span,
+            help=f"write a lambda: λ x. {path_text(expr)}(θ, x)",
+        )
     return _eta(c, expr.span, hint, lambda arg: call_member(c, place, expr.name, [arg], expr.span))
 
 

@@ -12,8 +12,8 @@ from presk_rel.elab.ty import Applied, Composed, Instance, Params, Stacked, fiel
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Checker
+from presk_rel.types.problems import Origin
 from presk_rel.types.tree import TExpr, TField, TTheta
-from presk_rel.types.unify import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,9 @@ def place_of(c: Checker, expr: ast.Expr) -> Place | None:
             outer, inner = place_of(c, left), place_of(c, right)
             if outer is None or inner is None:
                 return None
-            both = outer.instance is not None and inner.instance is not None
-            return Place(Composed(outer.instance, inner.instance) if both else None, None)  # pyright: ignore[reportArgumentType]
+            if outer.instance is None or inner.instance is None:
+                return Place(None, None)
+            return Place(Composed(outer.instance, inner.instance), None)
         case _:
             return None
 

@@ -9,14 +9,16 @@ from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Proven, Refuted
 from presk_rel.types.check.checker import Checker, bad
 from presk_rel.types.infer import Broken, IType, Meta, items_of, params_of, result_of
+from presk_rel.types.numbers import DEFAULT
+from presk_rel.types.problems import Obligation, Waiting
 from presk_rel.types.tree import KEY
-from presk_rel.types.unify import DEFAULT, Obligation, Waiting, divisibility
+from presk_rel.types.unify import divisibility
 
 
 @dataclass(slots=True)
 class Final:
-    """What every unknown is in the end. `mentioned` collects the symbols of the forms it is asked for, in order; `unknown`
-    the lengths and prefixes that nothing determines."""
+    """What every unknown is in the end. `mentioned` collects the symbols of the forms it is asked for, in order;
+    `unknown` the lengths and prefixes that nothing determines."""
 
     c: Checker
     mentioned: dict[str, None] = field(default_factory=dict[str, None])
@@ -60,16 +62,24 @@ class Final:
             return
         for binder in self.c.env.values():
             if _undetermined(self.c.unifier.resolve(binder.type)):
-                self.c.error("E2024", f"the type of `{binder.name}` cannot be inferred", binder.span,
-                             help=f"write it: ({binder.name} : T)")  # fmt: skip
+                self.c.error(
+                    "E2024",
+                    f"the type of `{binder.name}` cannot be inferred",
+                    binder.span,
+                    help=f"write it: ({binder.name} : T)",
+                )
                 return
         name = next(iter(self.unknown), None)
         signature = self.c.signature
         if name is not None:
             origin = self.c.unifier.origin[name]
             what = "leading axes" if origin.shown == "..." else f"dimension `{origin.shown}`"
-            self.c.error("E2024", f"nothing determines the {what} of `{origin.callee}` in this call", origin.span,
-                         help=f"say it: {origin.callee}{{…}}(…)" if what.startswith("dim") else None)  # fmt: skip
+            self.c.error(
+                "E2024",
+                f"nothing determines the {what} of `{origin.callee}` in this call",
+                origin.span,
+                help=f"say it: {origin.callee}{{…}}(…)" if what.startswith("dim") else None,
+            )
         elif signature is not None:
             self.c.error("E2024", f"a type in `{signature.core}` cannot be inferred", signature.node.name.span)
 
@@ -93,8 +103,12 @@ def settle(c: Checker) -> Final:
     c.retry()
     for stuck in c.stuck:
         if not c.failed:
-            c.error("E2024", "the type of this cannot be inferred", stuck.span,
-                    help="annotate the parameter that it depends on: λ (x : T). …")  # fmt: skip
+            c.error(
+                "E2024",
+                "the type of this cannot be inferred",
+                stuck.span,
+                help="annotate the parameter that it depends on: λ (x : T). …",
+            )
         stuck.hole.node = bad(stuck.span)
     _settle_lengths(c)
     for check in c.at_end:
@@ -145,8 +159,10 @@ def _by_fractions(c: Checker, equation: Waiting) -> None:
 def _prove(c: Checker, owed: Obligation) -> None:
     u = c.unifier
     condition = u.map_condition(owed.condition)
-    verdict = None if condition is None else u.solver.prove(condition)
-    if condition is None or isinstance(verdict, Proven):
+    if condition is None or condition in u.solver.facts:
+        return
+    verdict = u.solver.prove(condition)
+    if isinstance(verdict, Proven):
         return
     example = dict(verdict.counterexample) if isinstance(verdict, Refuted) else None
     text = (
