@@ -106,6 +106,9 @@ def _check_rule(program: Program, rule: Rule, found: Diagnostics) -> None:
         found.error("E9111", "an aggregate stands in a body: `n = count : {…}`, not in a head", rule.head.span)
     for aggregate in aggregates(rule_terms(rule)):
         _check_scope(rule, aggregate, found)
+    for term in deep_terms(rule_terms(rule)):
+        if isinstance(term, Aggregate):
+            _check_counting(term, found)
     _check_wildcards(rule, found)
     apart = rename_apart(rule)
     check_types(program.relations, apart, found)
@@ -129,6 +132,24 @@ def _check_scope(rule: Rule, aggregate: Aggregate, found: Diagnostics) -> None:
             aggregate.span,
             help=f"rename the `{name}` inside the aggregate",
         )
+
+
+def _check_counting(aggregate: Aggregate, found: Diagnostics) -> None:
+    """Soufflé counts a `_` when the aggregate is over one plain atom, and not when it must make a relation of the body;
+    since readers cannot be expected to know which, the second is refused."""
+    atoms = [literal for literal in aggregate.body if isinstance(literal, Atom)]
+    names = [n for atom in atoms for argument in atom.arguments for n in own_variables(argument)]
+    plain = len(atoms) <= 1 and len(set(names)) == len(names) and not aggregates(_body_terms(aggregate))
+    if plain or aggregate.operator in ("min", "max"):
+        return
+    for atom in atoms:
+        if any(isinstance(a, Wildcard) for a in atom.arguments):
+            message = "`_` is not counted in an aggregate over more than one plain relation"
+            found.error("E9111", message, atom.span, help="give it a name, which is counted")
+
+
+def _body_terms(aggregate: Aggregate) -> list[Term]:
+    return [term for literal in aggregate.body for term in literal_terms(literal)]
 
 
 def _check_wildcards(rule: Rule, found: Diagnostics) -> None:
