@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from presk_rel.core.core_facts import core_facts, liveness_facts
+from presk_rel.core.core_facts import core_facts, core_spans, liveness_facts
 from presk_rel.core.ir import Function, Program
 from presk_rel.rules.analysis import CoreAnalysis, Liveness, analyse_core, analyse_liveness
 from presk_rel.rules.engine import Engine
@@ -14,7 +14,7 @@ __all__ = ["CoreAnalysis", "Liveness", "analyse", "liveness"]
 
 def analyse(program: Program, engine: Engine = "auto") -> CoreAnalysis:
     """Effects, regularity classes and liveness of a verified program."""
-    return analyse_core(core_facts(program), engine)
+    return analyse_core(core_facts(program), core_spans(program), engine)
 
 
 def liveness(functions: Iterable[Function], engine: Engine = "auto") -> Liveness:

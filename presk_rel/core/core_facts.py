@@ -33,7 +33,20 @@ def core_facts(program: Program) -> Rows:
     collector = _Collector()
     for function in program.functions.values():
         collector.function(function)
+    for name, span in core_spans(program).items():
+        collector.add("place", name, span.file, span.start.line, span.start.column)
     return collector.rows
+
+
+def core_spans(program: Program) -> dict[str, Span]:
+    """Where functions and variables come from; a parameter comes from its function."""
+    spans: dict[str, Span] = {}
+    for function in program.functions.values():
+        named = [(function.name, function.span)]
+        named += [(variable(function.name, param.name), function.span) for param in function.params]
+        named += [(variable(function.name, binding.name), binding.span) for binding in function.bindings]
+        spans.update((name, span) for name, span in named if span != NOWHERE)
+    return spans
 
 
 def liveness_facts(functions: Iterable[Function]) -> Rows:
@@ -67,7 +80,6 @@ class _Collector:
 
     def function(self, function: Function) -> None:
         self.add("core_function", function.name)
-        self.position(function.name, function.span)
         types = {param.name: param.type for param in function.params}
         for index, param in enumerate(function.params):
             self.parameter(function, index, param)
@@ -82,13 +94,8 @@ class _Collector:
 
     def parameter(self, function: Function, index: int, param: Param) -> None:
         self.add("parameter", function.name, index, param.name)
-        self.position(variable(function.name, param.name), function.span)
         for leaf in self.leaves(param.type):
             self.add("formal", function.name, index, leaf, variable(function.name, param.name, leaf))
-
-    def position(self, name: str, span: Span) -> None:
-        if span != NOWHERE:
-            self.add("place", name, span.file, span.start.line, span.start.column)
 
     def reads(self, function: Function) -> None:
         for index, binding in enumerate(function.bindings):
@@ -101,7 +108,6 @@ class _Collector:
 
     def binding(self, fn: str, binding: Binding, types: dict[Var, Type]) -> None:
         site = variable(fn, binding.name)
-        self.position(site, binding.span)
         match binding.op:
             case Prim():
                 self.prim(fn, binding, binding.op, types)

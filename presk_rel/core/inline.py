@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from presk_rel.core.align import finish
-from presk_rel.core.draft import NOTHING, Meant, meaning, with_names
+from presk_rel.core.draft import NOTHING, meaning, with_names
 from presk_rel.core.ir import (
     Apply,
     Binding,
@@ -238,7 +238,7 @@ def _arithmetic(f: _Frame, b: Binding, op: Prim, values: tuple[Value, ...]) -> W
     """`add`, `sub` of trees and tuples; `mul`, `div` of one by a scalar."""
     left, right = values
     if op.op in ("add", "sub"):
-        return (yield _leafwise(f, op.op, (left, right), f.generic[op.args[0]], f.generic[op.args[1]], b))
+        return (yield f.store.combine(op.op, left, right, b.span))
     scalar_first = isinstance(f.types[op.args[0]], Real)
     scalar = left if scalar_first else right
     name = yield f.store.name_of(scalar)
@@ -246,22 +246,6 @@ def _arithmetic(f: _Frame, b: Binding, op: Prim, values: tuple[Value, ...]) -> W
     if scalar_first:
         return (yield f.store.map(op.op, right, (leaf,), (), b.span))
     return (yield f.store.map(op.op, left, (), (leaf,), b.span))
-
-
-def _leafwise(f: _Frame, op: str, pair: tuple[Value, Value], a: Type, b: Type, at: Binding) -> Walk[Value]:
-    """Item by item in tuples, whose tensors line up by their generic types."""
-    if not isinstance(a, TupleOf) or not isinstance(b, TupleOf):
-        meant = meaning(op, (), (a, b), f.prefixes) if isinstance(a, Real) else Meant()
-        return (yield f.store.combine(op, pair[0], pair[1], at.span, meant if meant.where is not None else None))
-    if any(isinstance(v, Zero) for v in pair):
-        return (yield f.store.combine(op, pair[0], pair[1], at.span))
-    given: dict[str | int, Value] = {}
-    for i, (s, t) in enumerate(zip(a.items, b.items, strict=True)):
-        items = (f.store.get(pair[0], i), f.store.get(pair[1], i))
-        given[i] = yield _leafwise(f, op, items, s, t, at)
-    whole = f.at(a)
-    assert isinstance(whole, TupleOf)
-    return Node(whole, given)
 
 
 # -------------------------------------------------------------------------------------------------- small questions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from presk_rel.core.rule import RuleError, Use, natural, real, text, without_axis
-from presk_rel.core.shapes import compatible_axes, compatible_shapes, same, tangent
+from presk_rel.core.shapes import compatible_axes, compatible_shapes, compatible_types, same, tangent
 from presk_rel.elab.broadcast import align, broadcast
 from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Params, Real, Shape, TupleOf, Type
 
@@ -66,9 +66,16 @@ def _combine(u: Use, a: Type, b: Type) -> Type:
         case Params(), Params() if a == b and not scaling:
             return a
         case TupleOf(xs), TupleOf(ys) if len(xs) == len(ys) and not scaling:
-            return TupleOf(tuple(_combine(u, x, y) for x, y in zip(xs, ys, strict=True)))
+            return TupleOf(tuple(_leafwise(u, x, y) for x, y in zip(xs, ys, strict=True)))
         case _:
             raise RuleError(f"{u.op} does not apply to {a} and {b}")
+
+
+def _leafwise(u: Use, a: Type, b: Type) -> Type:
+    """Inside tuples nothing broadcasts."""
+    if isinstance(a, Real) and not compatible_types(a, b):
+        raise RuleError(f"{u.op}: {a} and {b} do not match leaf by leaf")
+    return _combine(u, a, b)
 
 
 def _scaled(u: Use, tree: Type) -> Type:

@@ -190,7 +190,7 @@ class Store:
 
     # ----------------------------------------------------------------------------------------------------- arithmetic
 
-    def combine(self, op: str, a: Value, b: Value, span: Span, meant: Meant | None = None) -> Walk[Value]:
+    def combine(self, op: str, a: Value, b: Value, span: Span) -> Walk[Value]:
         """`add` or `sub` of two values of one type, leaf by leaf."""
         match a, b:
             case _, Zero():
@@ -200,7 +200,7 @@ class Store:
             case Zero(), _:
                 return (yield self.map("neg", b, (), (), span))
             case Leaf(x, s), Leaf(y, t):
-                return Leaf(self.emit(s, Prim(op, (), (x, y)), (s, t), meant or _identity(s), span=span), s)
+                return Leaf(self.emit(s, Prim(op, (), (x, y)), (s, t), _identity(s), span=span), s)
             case Node(), Node():
                 return (yield self._combine_nodes(op, a, b, span))
             case _:
