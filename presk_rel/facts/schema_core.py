@@ -55,7 +55,7 @@ CORE_ROWS: tuple[RelationRow, ...] = (
     _derived("decides(variable formal site mode)", "at {site}, {variable} stands for {formal} ({mode})"),
     _derived("edge(source target class site)", "{target} is {class} in {source}, at {site}"),
     _derived("path(formal target class)", "a path from {formal} to {target} is {class}"),
-    _derived("summary(formal result class)", "the result {result} is {class} in {formal}"),
+    _derived("summary(formal result class)", "{result}, which is returned, is {class} in {formal}"),
     _derived("some_path(fn param class)", "a path from {param} to the result of {fn} is {class}"),
     _derived("worse_path(fn param class)", "a path from {param} to the result of {fn} is worse than {class}"),
     _derived("depends(fn param)", "the result of {fn} depends on {param}"),

@@ -197,22 +197,13 @@ def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a function or variable of PSK-Core comes from in the source."""
-
-    file: str
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
 class EffectSite:
     """`function` has `effect` because of what it does at `site`."""
 
     function: str
     effect: str
     site: str
-    place: Place | None
+    span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +212,12 @@ class IllegalGradient:
     `primitive` at `cause`. `primitive` is None where an unknown function value is to blame."""
 
     site: str
-    place: Place | None
+    span: Span | None
     callee: str
     parameter: str
     primitive: str | None
     cause: str
-    cause_place: Place | None
+    cause_span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +229,21 @@ class Liveness:
     dead: Mapping[str, frozenset[str]]
     last_use: Mapping[str, Mapping[str, int]]
 
+    def last_use_rows(self) -> list[tuple[str, str, int]]:
+        """(function, variable, index of the binding), sorted."""
+        return sorted((f, name, i) for f, uses in self.last_use.items() for name, i in uses.items())
+
 
 @dataclass(frozen=True, slots=True)
 class CoreAnalysis:
     """What the rules say of a Core program (spec: "Regularity", "Effects"). `facts` are the input rows, `relations`
-    hold everything derived. Functions, parameters and variables have their Core names."""
+    hold everything derived, `spans` says where functions and variables (`f/x`) come from. All names are Core's."""
 
     facts: Mapping[str, list[Row]]
     relations: Relations
     classes: Mapping[tuple[str, str], Class]
     effects: Mapping[str, tuple[str, ...]]
-    places: Mapping[str, Place]
+    spans: Mapping[str, Span]
     liveness: Liveness
 
     def regularity(self, function: str, parameter: str) -> Class:
@@ -259,11 +254,11 @@ class CoreAnalysis:
         """E4001: every place where a function has an effect that it does not declare, by function and place."""
         undeclared = self.relations.table("undeclared_effect")
         sites = [
-            EffectSite(str(f), str(e), str(site), self.places.get(str(site)))
+            EffectSite(str(f), str(e), str(site), self.spans.get(str(site)))
             for f, e, site in self.relations.rows("effect_site")
             if (f, e) in undeclared
         ]
-        return tuple(sorted(sites, key=lambda s: (s.function, s.effect, _order(s.place), s.site)))
+        return tuple(sorted(sites, key=lambda s: (s.function, s.effect, _order(s.span), s.site)))
 
     def illegal_gradients(self) -> tuple[IllegalGradient, ...]:
         """E3001: every gradient of something discontinuous, with what makes it so, read off its proof."""
@@ -275,16 +270,16 @@ class CoreAnalysis:
             site, callee, formal = map(str, row)
             primitive, cause = culprit(prover.prove("grad_illegal", row))
             parameter = formal.partition("/")[2]
-            where = self.places.get(site), self.places.get(cause)
+            where = self.spans.get(site), self.spans.get(cause)
             found.append(IllegalGradient(site, where[0], callee, parameter, primitive, cause, where[1]))
-        return tuple(sorted(found, key=lambda g: (_order(g.place), g.site, g.callee, g.parameter)))
+        return tuple(sorted(found, key=lambda g: (_order(g.span), g.site, g.callee, g.parameter)))
 
 
-def _order(place: Place | None) -> tuple[str, int, int]:
-    return ("", 0, 0) if place is None else (place.file, place.line, place.column)
+def _order(span: Span | None) -> tuple[str, int]:
+    return ("", 0) if span is None else _place(span)
 
 
-def analyse_core(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> CoreAnalysis:
+def analyse_core(facts: Mapping[str, list[Row]], spans: Mapping[str, Span], engine: Engine = "auto") -> CoreAnalysis:
     """Runs the rules of effects, regularity and liveness over the facts of a Core program (`core.core_facts`)."""
     program = rules_for(CORE_RELATIONS)
     relations = solve(program, {name: facts.get(name, []) for name in program.inputs}, engine)
@@ -294,8 +289,7 @@ def analyse_core(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> Cor
     classes: dict[tuple[str, str], Class] = {
         (str(f), str(p)): cast(Class, k) for f, p, k in relations.table("regularity")
     }
-    places = {str(n): Place(str(f), int(line), int(column)) for n, f, line, column in facts.get("place", [])}
-    return CoreAnalysis(facts, relations, classes, effects, places, _liveness(relations))
+    return CoreAnalysis(facts, relations, classes, effects, spans, _liveness(relations))
 
 
 def analyse_liveness(facts: Mapping[str, list[Row]], engine: Engine = "auto") -> Liveness:

@@ -38,7 +38,7 @@ def test_every_declaration_has_a_comment_above_it(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     bare = [
         line
-        for above, line in zip([""] + lines, lines, strict=False)
+        for above, line in zip(["", *lines], lines, strict=False)
         if line.startswith(".decl") and not above.startswith("//")
     ]
     assert bare == []
