@@ -11,20 +11,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
 
 if TYPE_CHECKING:
-    from presk_rel.core.analysis import CoreAnalysis
     from presk_rel.core.ir import Function, Program
     from presk_rel.egraph.optimize import Optimized
     from presk_rel.elab.files import Loaded
+    from presk_rel.exec.exact.run import Options, RunResult
+    from presk_rel.exec.literals import Node
+    from presk_rel.exec.torch.run import Dtype, TorchResult
     from presk_rel.exec.verdict import Verdict
     from presk_rel.facts.ast_facts import Row
-    from presk_rel.rules.analysis import Names
+    from presk_rel.rules.analysis import CoreAnalysis, Names
     from presk_rel.rules.engine import Engine
     from presk_rel.types.tree import TypedProgram
 
@@ -32,6 +34,17 @@ PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline
 """The names of the passes, as `--time` shows them."""
 
 Remat = Literal["store", "recompute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is given: arguments by name (`exec.literals.arguments`), dims, the seed of what is not given, and
+    whether to run the optimized program."""
+
+    given: Mapping[str, Node] = field(default_factory=dict[str, "Node"])
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    seed: int = 0
+    optimize: bool = True
 
 
 @dataclass(slots=True)
@@ -94,6 +107,45 @@ class Session:
         """What the independent checker, and sampling over balls, say of the proof of `optimized`."""
         return self._once(("verified", entry, _key(dims)), lambda: self._verify(entry, dims or {}))  # type: ignore[return-value]
 
+    # -------------------------------------------------------------------------------------------------- running
+
+    def run_exact(self, entry: str, request: Request, options: Options) -> RunResult:
+        """The entry's proven value (or, with the mpmath kernel, its measured one)."""
+        from presk_rel.exec.exact.run import run_exact
+
+        program = self._runnable(entry, request)
+        options = replace(options, last_use=self._last_use(program, entry))
+        with self._pass("run"):
+            return run_exact(program, entry, request.given, request.dims, request.seed, options)
+
+    def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str) -> TorchResult:
+        """The entry's value on torch, from the same Core and the same arguments as the exact one."""
+        from presk_rel.exec.inputs import prepare
+        from presk_rel.exec.torch.run import TorchResult, compile_entry, run_torch
+
+        self.entry(entry)
+        flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
+        with self._pass("run"):
+            bound, values = prepare(flat, entry, request.given, request.dims, request.seed)
+            compiled = compile_entry(flat, entry, bound.env.dims, dtype, device)
+            names = [p.name for p in bound.fn.params]
+            value = run_torch(compiled, dict(zip(names, values, strict=True)))
+        return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)
+
+    def _runnable(self, entry: str, request: Request) -> Program:
+        self.entry(entry)
+        return self.optimized(entry, request.dims).program if request.optimize else self.differentiated
+
+    def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, str]]:
+        """Where the entry's names are read last, by the liveness relation of rules.dl: what the executor frees by."""
+        from presk_rel.core.core_facts import liveness_facts
+        from presk_rel.rules.analysis import analyse_liveness
+
+        with self._pass("analyse"):
+            function = program.functions[entry]
+            last = analyse_liveness(liveness_facts([function]), self.engine).last_use.get(entry, {})
+            return [(entry, name, function.bindings[i].name) for name, i in last.items()]
+
     # --------------------------------------------------------------------------------------------------- queries
 
     def check(self) -> list[Diagnostic]:
@@ -129,7 +181,7 @@ class Session:
         return self._made[key]
 
     @contextmanager
-    def _pass(self, name: str) -> Iterator[None]:
+    def _pass(self, name: str, *, stop: bool = True) -> Iterator[None]:
         """Times a pass, and stops the pipeline after it if the program has errors."""
         start = time.perf_counter()
         try:
@@ -140,7 +192,7 @@ class Session:
             raise
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-        if self.diagnostics.has_errors:
+        if stop and self.diagnostics.has_errors:
             raise PreskError([d for d in self.diagnostics.items if d.severity == "error"])
 
     def _take(self, found: Diagnostics) -> None:
@@ -162,12 +214,20 @@ class Session:
         from presk_rel.rules.analysis import resolve_names
 
         loaded = self.loaded
-        with self._pass("names"):
+        with self._pass("names", stop=False):  # an unknown name has no type, and typing finds the other mistakes
             names = resolve_names(ast_facts(loaded.sources), self.engine)
             self._take(report_names(names))
         return names
 
-    def _type(self) -> TypedProgram: ...
+    def _type(self) -> TypedProgram:
+        from presk_rel.types.program import check_program
+
+        loaded, names = self.loaded, self.names
+        with self._pass("type"):
+            typed, found = check_program(loaded, names)
+            self._take(found)
+        assert typed is not None
+        return typed
 
     def _lower(self) -> Program:
         from presk_rel.core.lower import lower
@@ -192,7 +252,13 @@ class Session:
         assert program is not None
         return program
 
-    def _analyse(self) -> CoreAnalysis: ...
+    def _analyse(self) -> CoreAnalysis:
+        from presk_rel.core.core_facts import core_facts
+        from presk_rel.rules.analysis import analyse_core
+
+        program = self.core
+        with self._pass("analyse"):
+            return analyse_core(core_facts(program), self.engine)
 
     def _differentiate(self) -> Program:
         from presk_rel.ad.reverse import differentiate

@@ -176,3 +176,12 @@ def session(report: Report, path: str, consts: dict[str, int], engine: str) -> S
     program.sources = report.sources
     program.diagnostics.items = report.diagnostics
     return program
+
+
+def inputs_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--arg` and `--seed`: the values of the entry's parameters."""
+    arg = click.option(
+        "--arg", "args", multiple=True, metavar="NAME=VALUE", help="A literal, or @file.npy|.npz|.json|…."
+    )
+    seed = click.option("--seed", type=int, default=0, metavar="N", help="Seed of what is not given.  [default: 0]")
+    return arg(seed(command))

@@ -39,7 +39,8 @@ class Verdict:
             return "\n".join(["NOT verified:", *shown, *more])
         counts = f"{self.rule_steps} rule instances and {self.congruences} congruences in {self.lemmas} lemmas"
         rules = len(self.sampled) - len(self.unsampled)
-        text = f"verified: {counts} checked; {rules} rules sampled, {sum(self.sampled.values())} evaluations over balls overlap"
+        samples = f"{rules} rules sampled, {sum(self.sampled.values())} evaluations over balls overlap"
+        text = f"verified: {counts} checked; {samples}"
         return text + (f"; not sampled: {', '.join(self.unsampled)}" if self.unsampled else "")
 
 

@@ -30,7 +30,7 @@ from presk_rel.smt.linear import Linear, constant
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Single:
     """A tensor (or number, key) of generated code."""
 
     operand: Operand
@@ -50,7 +50,7 @@ class Branch:
         return Branch(self.type, tuple((k, node if k == name else v) for k, v in self.parts))
 
 
-Node = Leaf | Branch
+Node = Single | Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Emitter:
                 )
             case _:
                 self.inputs.append(Input(name, path, ty))
-                return Leaf(Operand(self.fresh(), ty))
+                return Single(Operand(self.fresh(), ty))
 
     def binding(self, b: Binding) -> Node:
         ty = self.at_dims(b.type)
@@ -125,15 +125,15 @@ class _Emitter:
                 return Branch(ty, tuple((str(i), a) for i, a in enumerate(args)))
             case "record", _ if isinstance(ty, Params):
                 return Branch(ty, tuple(zip(field_names(self.modules, ty.instance), args)))
-            case "real", [Leaf(Operand(name, Hyper(), scalar))]:
-                return Leaf(Operand(name, ty, scalar))
+            case "real", [Single(Operand(name, Hyper(), scalar))]:
+                return Single(Operand(name, ty, scalar))
             case "zeros_like" | "ones_like", [Branch() as whole]:
                 return self.filled(whole, op.op)
             case "add" | "sub", [Branch() as left, Branch() as right]:
                 return self.leafwise(op, left, right)
-            case "split_key", [Leaf(Operand(name))]:
+            case "split_key", [Single(Operand(name))]:
                 return self.split(name, int(attr), ty)
-            case "mul" | "div", [Leaf() as scalar, Branch() as tree] | [Branch() as tree, Leaf() as scalar]:
+            case "mul" | "div", [Single() as scalar, Branch() as tree] | [Branch() as tree, Single() as scalar]:
                 return self.scaled(op, tree, scalar, tree_first=args[0] is tree)
             case _:
                 return None
@@ -142,7 +142,7 @@ class _Emitter:
         assert isinstance(ty, TupleOf)
         name = self.fresh()
         self.lines.append(f"{name} = keys.split({key}, {count})")
-        parts = tuple((str(i), Leaf(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items))
+        parts = tuple((str(i), Single(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items))
         return Branch(ty, parts)
 
     def filled(self, node: Node, op: str) -> Node:
@@ -154,11 +154,11 @@ class _Emitter:
         if isinstance(left, Branch) and isinstance(right, Branch):
             pairs = zip(left.parts, right.parts)
             return Branch(left.type, tuple((k, self.leafwise(op, a, b)) for (k, a), (_, b) in pairs))
-        assert isinstance(left, Leaf)
-        assert isinstance(right, Leaf)
+        assert isinstance(left, Single)
+        assert isinstance(right, Single)
         return self.call(op.op, (), (left.operand, right.operand), left.operand.type, op.op)
 
-    def scaled(self, op: Prim, tree: Node, scalar: Leaf, *, tree_first: bool) -> Node:
+    def scaled(self, op: Prim, tree: Node, scalar: Single, *, tree_first: bool) -> Node:
         if isinstance(tree, Branch):
             return Branch(
                 tree.type, tuple((k, self.scaled(op, v, scalar, tree_first=tree_first)) for k, v in tree.parts)
@@ -176,7 +176,7 @@ class _Emitter:
                 assert isinstance(dim, Linear)
                 return self.constant(dim.substitute(self.dims).const, ty)
             case _:
-                operands = tuple(a.operand for a in args if isinstance(a, Leaf))
+                operands = tuple(a.operand for a in args if isinstance(a, Single))
                 if len(operands) != len(args):
                     raise PreskBug("torch", f"`{b.name}`: {b.op.op} of a tree")
                 return self.call(b.op.op, b.op.attrs, operands, ty, b.name)
@@ -186,7 +186,7 @@ class _Emitter:
 
         name = self.fresh()
         self.lines.append(f"{name} = torch.scalar_tensor({number(value)}, dtype=dtype, device=device)")
-        return Leaf(Operand(name, ty, value))
+        return Single(Operand(name, ty, value))
 
     def call(self, op: str, attrs: tuple[object, ...], args: tuple[Operand, ...], ty: Type, label: str) -> Node:
         row = ROWS.get(op)
@@ -196,7 +196,7 @@ class _Emitter:
         expression = row(attrs, args, ty)  # type: ignore[arg-type]
         self.lines.append(f"{name} = {expression}  # {label} : {ty}")
         self.kernels += 0 if PRIMS[op].view else 1
-        return Leaf(Operand(name, ty))
+        return Single(Operand(name, ty))
 
 
 def emit(program: Program, entry: str, dims: dict[str, int]) -> Emitted:
@@ -223,9 +223,9 @@ def _without_unread_constants(lines: list[str], last: str) -> list[str]:
 
 def _numbered(node: Node, returned: list[str]) -> Node:
     match node:
-        case Leaf(Operand(name, ty, scalar)):
+        case Single(Operand(name, ty, scalar)):
             returned.append(name)
-            return Leaf(Operand(str(len(returned) - 1), ty, scalar))
+            return Single(Operand(str(len(returned) - 1), ty, scalar))
         case Branch(ty, parts):
             return Branch(ty, tuple((k, _numbered(v, returned)) for k, v in parts))
 

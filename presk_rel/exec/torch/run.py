@@ -18,18 +18,21 @@ from presk_rel.core.ir import Program
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, TupleOf, Type
 from presk_rel.exec import keys
-from presk_rel.exec.torch.emit import Branch, Emitted, Input, Leaf, Node, emit
+from presk_rel.exec.torch.emit import Branch, Emitted, Input, Node, Single, emit
 from presk_rel.exec.torch.ops import Operand, shape_of
 from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
     KeyValue,
+    Leaf,
     MaskTensor,
+    Rounded,
     Tensor,
     TreeValue,
     TupleValue,
     Value,
-)  # fmt: skip
+    map_leaves,
+)
 
 Dtype = Literal["f64", "f32"]
 _DTYPES = {"f64": "float64", "f32": "float32"}
@@ -43,6 +46,16 @@ class Compiled:
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     dtype: Any
     device: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TorchResult:
+    """The value of a run, its dims, and the generated source that computed it."""
+
+    value: Value
+    dims: Mapping[str, int]
+    source: str
+    kernels: int
 
 
 def compile_entry(program: Program, entry: str, dims: Mapping[str, int], dtype: Dtype, device: str = "cpu") -> Compiled:
@@ -122,7 +135,7 @@ def _doubles(data: Any) -> Any:
 
 def _value(node: Node, returned: tuple[Any, ...]) -> Value:
     match node:
-        case Leaf(Operand(index, ty)):
+        case Single(Operand(index, ty)):
             return _leaf(returned[int(index)], ty)
         case Branch(TupleOf(), parts):
             return TupleValue(tuple(_value(v, returned) for _, v in parts))
@@ -138,3 +151,16 @@ def _leaf(tensor: Any, ty: Type) -> Value:
         return HyperValue(ty.kind, Fraction(float(data)))
     shape = shape_of(ty)
     return Tensor(tuple((a.name, int(a.length.const)) for a in shape.axes), data)
+
+
+def printable(value: Value) -> Value:
+    """The value with its doubles as the shortest decimals that read back as them, for `exec.render`."""
+
+    def leaf(x: Leaf) -> Value:
+        if not isinstance(x, Tensor):
+            return x
+        flat = np.asarray(x.data).reshape(-1).tolist()
+        text = np.array([repr(v) for v in flat], dtype=object).reshape(np.shape(x.data))
+        return Tensor(x.axes, Rounded(text, None, 0))
+
+    return map_leaves(leaf, value)

@@ -1,0 +1,149 @@
+"""`presk run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from presk_rel.cli.common import (
+    Outcome,
+    Report,
+    common_options,
+    dims_option,
+    entry_option,
+    inputs_options,
+    naturals,
+    required,
+    session,
+    source_path,
+)
+from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.pipeline import Request, Session
+
+
+@click.command("run", epilog="Example:  presk run examples/mlp.psk --entry mse_grad --dim B=2 --dim D=4 --json")
+@common_options
+@entry_option
+@dims_option
+@inputs_options
+@click.option("--executor", type=click.Choice(["exact", "torch"]), default="exact", help="[default: exact]")
+@click.option("--bits", type=int, default=256, metavar="N", help="Proven bits, 24 to 10000.  [default: 256]")
+@click.option("--max-bits", type=int, metavar="N", help="Working precision to give up at.")
+@click.option("--digits", type=int, metavar="N", help="Print fewer digits.")
+@click.option("--kernel", type=click.Choice(["balls", "mpmath"]), default="balls", help="[default: balls, proven]")
+@click.option(
+    "--dtype", type=click.Choice(["f64", "f32"]), default="f64", help="Of the torch executor.  [default: f64]"
+)
+@click.option("--device", default="cpu", help="Of the torch executor: cpu, cuda, cuda:n.  [default: cpu]")
+@click.option("--no-opt", is_flag=True, help="Run the program as differentiated, not optimized.")
+@click.option("--verify", is_flag=True, help="Check the optimization's proof first.")
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Store tensors: .npz or .safetensors.")
+@click.option("--time", "with_time", is_flag=True, help="Print the time of each phase.")
+@click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
+def command(
+    file: str,
+    consts: tuple[str, ...],
+    engine: str,
+    as_json: bool,
+    debug: bool,
+    entry: str | None,
+    dims: tuple[str, ...],
+    args: tuple[str, ...],
+    seed: int,
+    executor: str,
+    bits: int,
+    max_bits: int | None,
+    digits: int | None,
+    kernel: Any,
+    dtype: Any,
+    device: str,
+    no_opt: bool,
+    verify: bool,
+    out: str | None,
+    with_time: bool,
+    remat: Any,
+) -> None:
+    """Run an entry: its exact value, correctly rounded and proven; or on torch."""
+    report = Report("run", as_json, debug)
+
+    def body() -> Outcome:
+        from presk_rel.exec.exact.run import Options
+        from presk_rel.exec.literals import arguments
+
+        program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.remat = remat
+        name = _entry(program, entry)
+        request = Request(arguments(args), naturals(dims, "--dim"), seed, optimize=not no_opt)
+        _verify(program, name, request, wanted=verify)
+        if executor == "torch":
+            document, text, value = _torch(program, name, request, dtype, device)
+        else:
+            options = Options(bits=bits, digits=digits, kernel=kernel, max_bits=max_bits)
+            document, text, value = _exact(program, name, request, options)
+        if out is not None:
+            from presk_rel.exec.render import store
+
+            store(value, Path(out))
+        if with_time:
+            document["phases"] = program.seconds
+            text += "\n\n" + "\n".join(f"{phase:<14}{seconds:8.3f} s" for phase, seconds in program.seconds.items())
+        return Outcome(document, text)
+
+    report.execute(body)
+
+
+def _entry(program: Session, entry: str | None) -> str:
+    """The entry; a file that is only run by its training block is outside what can be executed (exit status 3)."""
+    if entry is None and any(getattr(d, "kind", None) == "training" for d in program.loaded.files[-1].decls):
+        problem = "a training run is not executed; give the function to run with --entry"
+        raise PreskError([Diagnostic("E7002", problem, None)], exit_status=3)
+    return program.entry(required(entry)).name
+
+
+def _verify(program: Session, entry: str, request: Request, *, wanted: bool) -> None:
+    if not wanted or not request.optimize:
+        return
+    verdict = program.verified(entry, request.dims)
+    if not verdict.accepted:
+        raise PreskError([Diagnostic("E8001", verdict.summary(), None)])
+
+
+def _exact(program: Session, entry: str, request: Request, options: Any) -> tuple[dict[str, Any], str, Any]:
+    from presk_rel.exec.render import to_json, to_text
+
+    result = program.run_exact(entry, request, options)
+    document = {
+        "entry": entry,
+        "result": to_json(result.value),
+        "bits": result.bits,
+        "digits": result.digits,
+        "dims": dict(result.dims),
+        "seed": result.seed,
+        "executor": "exact",
+        "kernel": result.kernel,
+        "proven": result.kernel == "balls",
+        "precision": result.precision,
+    }
+    return document, to_text(result.value), result.value
+
+
+def _torch(program: Session, entry: str, request: Request, dtype: Any, device: str) -> tuple[dict[str, Any], str, Any]:
+    from presk_rel.exec.render import to_json, to_text
+    from presk_rel.exec.torch.run import printable
+
+    result = program.run_torch(entry, request, dtype, device)
+    value = printable(result.value)
+    document = {
+        "entry": entry,
+        "result": to_json(value),
+        "dtype": dtype,
+        "device": device,
+        "dims": dict(result.dims),
+        "seed": request.seed,
+        "executor": "torch",
+        "proven": False,
+        "kernels": result.kernels,
+    }
+    return document, to_text(value), value

@@ -1,0 +1,77 @@
+"""How far a measured result is from the proven one, entry by entry, in exact arithmetic.
+
+The distance is normalised by the largest entry of the whole result, never per tensor: a gradient that is analytically
+0 has rounding noise for its only entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from presk_rel.diagnostics import PreskBug
+from presk_rel.exec.values import HyperValue, IndexTensor, KeyValue, MaskTensor, Rounded, Tensor, Value, leaves
+
+BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(1, 10**5)}
+"""What `presk conform` allows by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """`relative` is the largest difference over `scale`, the largest magnitude of the proven result (1 if that is 0);
+    `where` is the entry it occurs at; `exact_error` the largest error bound of the proven side. `differing` counts
+    indices, truth values and keys that are not equal: they have no distance."""
+
+    relative: Fraction
+    scale: Fraction
+    where: str
+    exact_error: Fraction
+    entries: int
+    differing: int
+
+
+def distance(proven: Value, measured: Value) -> Distance:
+    """The distance of `measured` (doubles) from `proven` (correctly rounded decimals)."""
+    pairs = list(zip(leaves(proven), leaves(measured), strict=True))
+    largest, scale, error = Fraction(0), Fraction(0), Fraction(0)
+    where, entries, differing = "", 0, 0
+    for (path, exact), (_, other) in pairs:
+        match exact, other:
+            case Tensor(_, Rounded() as rounded), Tensor(_, data):
+                error = max(error, Fraction(rounded.error_bound or 0))
+                exacts = [_exact(t) for t in rounded.text.reshape(-1).tolist()]
+                others = np.asarray(data).reshape(-1).tolist()
+                entries += len(exacts)
+                scale = max([scale, *map(abs, exacts)])
+                for index, (a, b) in enumerate(zip(exacts, others, strict=True)):
+                    gap = abs(a - Fraction(b)) if np.isfinite(b) else None
+                    if gap is None or gap > largest:
+                        at = ", ".join(map(str, np.unravel_index(index, np.shape(data)))) if np.shape(data) else ""
+                        where = f"{path or 'result'}[{at}]"
+                        largest = Fraction(10) ** 400 if gap is None else gap
+            case _:
+                differing += not _equal(exact, other)
+    return Distance(largest / (scale or 1), scale, where, error, entries, differing)
+
+
+def _exact(text: str) -> Fraction:
+    return Fraction(text)
+
+
+def _equal(exact: Value, other: Value) -> bool:
+    match exact, other:
+        case (IndexTensor(_, _, a), IndexTensor(_, _, b)) | (MaskTensor(_, a), MaskTensor(_, b)):
+            return _same_entries(a, b)
+        case (HyperValue(_, p), HyperValue(_, q)):
+            return float(p) == float(q)
+        case KeyValue(a), KeyValue(b):
+            return a == b
+        case _:
+            raise PreskBug("conform", f"a {type(exact).__name__} against a {type(other).__name__}")
+
+
+def _same_entries(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
