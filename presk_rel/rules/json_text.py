@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 DEEPEST = 40
 """Levels that are indented; deeper ones stand at the same column, or the text would grow with the square of depth."""
@@ -22,10 +22,15 @@ def _pieces(value: Any) -> Iterator[str]:
         yield lead
         if isinstance(item, _Close):
             yield item.text
-        elif isinstance(item, dict | list) and item:
-            todo.append((depth, _break(depth), _Close("}" if isinstance(item, dict) else "]")))
-            yield "{" if isinstance(item, dict) else "["
-            todo.extend(reversed(_entries(item, depth + 1)))
+        elif isinstance(item, dict) and item:
+            yield "{"
+            todo.append((depth, _break(depth), _Close("}")))
+            named = [(f"{json.dumps(k, ensure_ascii=False)}: ", v) for k, v in cast(dict[str, Any], item).items()]
+            todo.extend(reversed(_entries(named, depth + 1)))
+        elif isinstance(item, list) and item:
+            yield "["
+            todo.append((depth, _break(depth), _Close("]")))
+            todo.extend(reversed(_entries([("", v) for v in cast(list[Any], item)], depth + 1)))
         else:
             yield json.dumps(item, ensure_ascii=False)
 
@@ -39,10 +44,5 @@ def _break(depth: int) -> str:
     return "\n" + "  " * min(depth, DEEPEST)
 
 
-def _entries(item: dict[str, Any] | list[Any], depth: int) -> list[tuple[int, str, Any]]:
-    named = (
-        [(f"{json.dumps(key, ensure_ascii=False)}: ", v) for key, v in item.items()]
-        if isinstance(item, dict)
-        else [("", v) for v in item]
-    )
+def _entries(named: list[tuple[str, Any]], depth: int) -> list[tuple[int, str, Any]]:
     return [(depth, ("," if i else "") + _break(depth) + name, v) for i, (name, v) in enumerate(named)]

@@ -16,7 +16,7 @@ PLACES = ("site", "use", "decl", "target", "result", "variable", "formal", "clos
 """Columns that may say where a fact is about, the most telling first."""
 
 
-def short(name: Value) -> str:
+def short(name: Value | None) -> str:
     """A variable without its function: `f/x.0` → `x.0`."""
     return str(name).rpartition("/")[2]
 

@@ -13,7 +13,7 @@ PAGES: Final = (
         "user error",
         "nothing of this name to explain",
         "`presk why` was asked about a function that the program does not have, or about a parameter that the function "
-        "does not have. Functions of a module are called `Module.function`; `presk check FILE --summary` lists them all.",
+        "does not have. A function of a module is called `Module.function`; `presk check FILE --summary` lists them.",
         "presk why mlp.psk apply",
         "presk why mlp.psk MLP.apply",
         situation=True,
@@ -23,8 +23,8 @@ PAGES: Final = (
         "error",
         "user error",
         "the effect is not as asked",
-        "`presk why --effect` proves an effect that a function has, and with `--not` says why it does not have one. The "
-        "function is the other way round.",
+        "`presk why --effect` proves an effect that a function has, and with `--not` says why it does not have one. "
+        "Here it is the other way round.",
         "presk why mlp.psk mse --effect Rand",
         "presk why mlp.psk mse --effect Rand --not",
         situation=True,
