@@ -2,8 +2,7 @@
 never about values, so each is decided before anything runs.
 
 `decided_by` says how a condition is discharged, in the words of `presk prove`: by a type fact, by computing with
-constants, or by Z3. `decide` is the decision itself on types and attributes; the e-graph asks it once per type and looks
-the answer up, the checker may ask it or decide by itself.
+constants, or by Z3. Facts about types are decided here and told to the e-graph once per type; the checker decides by itself.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from presk_rel.elab.ty import Params, Real, TupleOf, Type
 
 Parameter = Literal["operand", "type", "rational", "int", "name", "application"]
 """`operand`: a term or shape variable, or `root` for the whole left side; `application`: a primitive over variables."""
+SHORT = 2**512
+"""Constants are folded while they are shorter: `cⁿ` of `cⁿ` would not end otherwise."""
+
 DecidedBy = Literal["type fact", "constant", "Z3"]
 
 ROOT = "root"
@@ -53,7 +55,9 @@ _ROWS = (
     ConditionRow("even", ("int",), "constant", "{0} is even"),
     ConditionRow("odd", ("int",), "constant", "{0} is odd"),
     ConditionRow("at-least-1", ("int",), "constant", "{0} ≥ 1"),
-    ConditionRow("small", ("int",), "constant", "{0} is at most 64, so that constants stay short"),
+    ConditionRow("small", ("int",), "constant", "{0} ≤ 64"),
+    ConditionRow("factor", ("rational",), "constant", "{0} is neither 0 nor 1"),
+    ConditionRow("short", ("rational",), "constant", "{0} has at most 512 bits"),
 )
 
 CONDITIONS: dict[str, ConditionRow] = {row.name: row for row in _ROWS}
@@ -72,6 +76,12 @@ class Condition:
 def read_conditions(rule: Rule) -> tuple[Condition, ...]:
     """The rule's conditions as data; PatternError for one the table does not have."""
     return tuple(_read(text) for text in rule.conditions)
+
+
+@cache
+def read_guards(rule: Rule) -> tuple[Condition, ...]:
+    """What keeps the rule from making the e-graph grow without need."""
+    return tuple(_read(text) for text in rule.guards)
 
 
 def _read(text: str) -> Condition:
@@ -152,15 +162,3 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
     "tensors": is_tensors,
 }
 """The conditions that hold of one type."""
-
-ATTRIBUTE_FACTS: dict[str, Callable[..., bool]] = {
-    "distinct": lambda a, b: a != b,
-    "nonzero": lambda c: c != 0,
-    "positive": lambda c: c > 0,
-    "negative": lambda c: c < 0,
-    "even": lambda n: n % 2 == 0,
-    "odd": lambda n: n % 2 == 1,
-    "at-least-1": lambda n: n >= 1,
-    "small": lambda n: n <= 64,
-}
-"""The conditions that are computed from attributes."""

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.codes import Attributes, Code, primitive_code
-from presk_rel.egraph.conditions import ROOT, Condition, read_conditions, variables
+from presk_rel.egraph.conditions import ROOT, SHORT, Condition, read_conditions, read_guards, variables
 from presk_rel.egraph.patterns import Apply, Attribute, Compute, Kind, Literal_, Name, Pattern, read_rule
 from presk_rel.egraph.rule import Rule
 
@@ -122,8 +122,12 @@ class _Writer:
         """The type column of a shape-only operand: a variable of that kind, or the type of a term."""
         if not isinstance(arg, Name):
             raise ValueError(f"{self.rule.name}: a shape-only operand is a variable")
-        v = self.variable[arg.name]
-        if variables(self.rule)[arg.name] == "shape":
+        return self._type_variable(arg.name)
+
+    def _type_variable(self, operand: str) -> str:
+        """A variable for the type of an operand."""
+        v = self.variable[operand]
+        if variables(self.rule)[operand] == "shape":
             return v
         fact = f"(= s{v} (ty {v}))"
         if fact not in self.facts:
@@ -194,7 +198,7 @@ class _Writer:
                 self.facts.append(self._attribute_fact(name, [self.variable[str(a)] for a in args]))
 
     def _attribute_fact(self, name: str, v: list[str]) -> str:
-        zero = rational(Fraction(0))
+        zero, one = rational(Fraction(0)), rational(Fraction(1))
         return {
             "distinct": f"(!= {v[0]} {v[-1]})",
             "nonzero": f"(!= {v[0]} {zero})",
@@ -204,12 +208,14 @@ class _Writer:
             "odd": f"(= 1 (% {v[0]} 2))",
             "at-least-1": f"(>= {v[0]} 1)",
             "small": f"(<= {v[0]} 64)",
+            "factor": f"(!= {v[0]} {zero}) (!= {v[0]} {one})",
+            "short": f"(< (abs {v[0]}) {rational(Fraction(SHORT))}) (< (denom {v[0]}) (from-string \"{SHORT}\"))",
         }[name]
 
     def _typed(self, application: Apply, t: str) -> None:
         code = primitive_code(application.op)
         parts = self._attributes(application)
-        parts += [self._type_of(a.name) for a in application.args if isinstance(a, Name)]
+        parts += [self._type_variable(a.name) for a in application.args if isinstance(a, Name)]
         self.demands.append(f"(need_{code.name} {' '.join(parts)})")
         self.facts.append(f"(= {self.variable[t]} (of_{code.name} {' '.join(parts)}))")
 
@@ -244,7 +250,7 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     side = read_rule(rule)
     w = _Writer(rule, attributes, {name: f"v{i}" for i, name in enumerate(kinds)})
     w.facts.append(f"(= e0 {w.match(side.left)})")
-    for condition in read_conditions(rule):
+    for condition in (*read_conditions(rule), *read_guards(rule)):
         w.condition(condition)
     w.same_sides(side.right)
     asked = [f for f in w.facts if "(of_" not in f]

@@ -24,6 +24,9 @@ class TypeTable:
     _ids: dict[Type, TypeId] = field(default_factory=dict[Type, TypeId])
     _fits: dict[_Use, bool] = field(default_factory=dict[_Use, bool])
 
+    def __post_init__(self) -> None:
+        self.intern(SCALAR_REAL)  # conditions bind it
+
     def intern(self, ty: Type) -> TypeId:
         known = self._ids.get(ty)
         if known is None:

@@ -209,9 +209,9 @@ def _collect_attribute(attr: Attribute, kind: AttrKind, kinds: dict[str, Kind], 
     match attr:
         case Name(name):
             _declare(name, kind, kinds, rule)
-        case Compute(_, args):
-            for a in args:
-                _collect_attribute(a, kind, kinds, rule)
+        case Compute(operator, args):
+            for i, a in enumerate(args):
+                _collect_attribute(a, "int" if operator == "pow" and i == 1 else kind, kinds, rule)
         case Literal_():
             pass
         case _:

@@ -1,13 +1,18 @@
-"""The table of rewrite rules: one file per family, collected here in the order in which `docs` lists them."""
+"""The table of rewrite rules: one file per family, collected here in the order in which they run and are listed."""
 
 from __future__ import annotations
 
 from presk_rel.egraph.rule import Rule
-from presk_rel.egraph.rules import arithmetic, shapes
+from presk_rel.egraph.rules import arithmetic, functions, linear, piecewise, reductions, shapes, trees
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
     "arithmetic": arithmetic.RULES,
     "shapes": shapes.RULES,
+    "reductions": reductions.RULES,
+    "linear": linear.RULES,
+    "functions": functions.RULES,
+    "piecewise": piecewise.RULES,
+    "trees": trees.RULES,
 }
 
 RULES: dict[str, Rule] = {rule.name: rule for family in FAMILIES.values() for rule in family}

@@ -1,23 +1,379 @@
+"""Identities of addition, multiplication, powers and exact constants on real tensors.
+
+A rule holds wherever its left side is defined, and its right side is defined there too: `x / y · y = x` needs no side
+condition, because its left side says y ≠ 0. Constant factors stand on the right.
+"""
+
+from __future__ import annotations
+
 from presk_rel.egraph.rule import Rule
 
-RULES = (
-    Rule("add.zero-right", "(add x (zeros :type t))", "x", ("(type x t)",), "x + 0 = x"),
-    Rule("add.zero-left", "(add (zeros :type t) x)", "x", ("(type x t)",), "0 + x = x"),
-    Rule("mul.one-left", "(mul (ones :type t) x)", "x", ("(same-type root x)", "(real-type t)"), "1·x = x"),
-    Rule("const.one", "(const :value 1 :type t)", "(ones :type t)", ("(scalar-type t)",), "1 = 1"),
-    Rule("pow.one", "(pow :n 1 x)", "x", ("(real x)",), "x^1 = x"),
+_CONSTANTS = (
+    Rule("const.zero", "(const :value 0 :type s)", "(zeros :type s)", ("(scalar-type s)",), "0 is the zero of ℝ[]"),
+    Rule("zeros.scalar", "(zeros :type s)", "(const :value 0 :type s)", ("(scalar-type s)",), "0 is the zero of ℝ[]"),
+    Rule("const.one", "(const :value 1 :type s)", "(ones :type s)", ("(scalar-type s)",), "1 is the one of ℝ[]"),
+    Rule("ones.scalar", "(ones :type s)", "(const :value 1 :type s)", ("(scalar-type s)",), "1 is the one of ℝ[]"),
+    Rule(
+        "real.const",
+        "(real (const :value c :type h))",
+        "(const :value c :type s)",
+        ("(type root s)", "(scalar-type s)"),
+        "injection keeps the number",
+    ),
+    Rule(
+        "add.const",
+        "(add (const :value c :type s) (const :value d :type s))",
+        "(const :value (+ c d) :type s)",
+        ("(scalar-type s)",),
+        "c + d computed exactly",
+        guards=(
+            "(short c)",
+            "(short d)",
+        ),
+    ),
+    Rule(
+        "sub.const",
+        "(sub (const :value c :type s) (const :value d :type s))",
+        "(const :value (- c d) :type s)",
+        ("(scalar-type s)",),
+        "c - d computed exactly",
+        guards=(
+            "(short c)",
+            "(short d)",
+        ),
+    ),
     Rule(
         "mul.const",
-        "(mul (const :value c :type t) (const :value d :type t))",
-        "(const :value (* c d) :type t)",
-        ("(scalar-type t)",),
-        "c·d",
+        "(mul (const :value c :type s) (const :value d :type s))",
+        "(const :value (* c d) :type s)",
+        ("(scalar-type s)",),
+        "c · d computed exactly",
+        guards=(
+            "(short c)",
+            "(short d)",
+        ),
     ),
     Rule(
-        "mul.const-pull",
-        "(mul (const :value c :type t) (mul (const :value d :type t) x))",
-        "(mul (const :value (* c d) :type t) x)",
-        ("(scalar-type t)", "(real x)"),
-        "associativity",
+        "div.const-const",
+        "(div (const :value c :type s) (const :value d :type s))",
+        "(const :value (/ c d) :type s)",
+        ("(scalar-type s)", "(nonzero d)"),
+        "c / d computed exactly",
+        guards=(
+            "(short c)",
+            "(short d)",
+        ),
     ),
+    Rule(
+        "neg.const",
+        "(neg (const :value c :type s))",
+        "(const :value (- c) :type s)",
+        ("(scalar-type s)",),
+        "-c computed exactly",
+        guards=("(short c)",),
+    ),
+    Rule(
+        "pow.const",
+        "(pow :n n (const :value c :type s))",
+        "(const :value (pow c n) :type s)",
+        ("(scalar-type s)",),
+        "cⁿ computed exactly",
+        guards=(
+            "(short c)",
+            "(small n)",
+        ),
+    ),
+)
+
+_ZERO = (
+    Rule("add.zero-right", "(add x (zeros :type u))", "x", (), "x + 0 = x"),
+    Rule("add.zero-left", "(add (zeros :type u) x)", "x", (), "0 + x = x"),
+    Rule("sub.zero-right", "(sub x (zeros :type u))", "x", (), "x - 0 = x"),
+    Rule("sub.zero-left", "(sub (zeros :type u) x)", "(neg x)", ("(same-type root x)",), "0 - x = -x"),
+    Rule("sub.self", "(sub x x)", "(zeros :type t)", ("(type root t)", "(real-type t)"), "x - x = 0"),
+    Rule("neg.zero", "(neg (zeros :type u))", "(zeros :type t)", ("(type root t)",), "-0 = 0"),
+    Rule(
+        "mul.zero-right", "(mul x (zeros :type u))", "(zeros :type t)", ("(type root t)", "(real-type t)"), "x · 0 = 0"
+    ),
+    Rule(
+        "mul.zero-left", "(mul (zeros :type u) x)", "(zeros :type t)", ("(type root t)", "(real-type t)"), "0 · x = 0"
+    ),
+    Rule("div.zero", "(div (zeros :type u) x)", "(zeros :type t)", ("(type root t)", "(real-type t)"), "0 / x = 0"),
+)
+
+_ONE = (
+    Rule("mul.one-right", "(mul x (ones :type u))", "x", (), "x · 1 = x"),
+    Rule("mul.one-left", "(mul (ones :type u) x)", "x", (), "1 · x = x"),
+    Rule("div.one", "(div x (ones :type u))", "x", (), "x / 1 = x"),
+    Rule("pow.zero", "(pow :n 0 x)", "(ones :type t)", ("(type root t)", "(real-type t)"), "x⁰ = 1"),
+    Rule("pow.one", "(pow :n 1 x)", "x", (), "x¹ = x"),
+)
+
+_NEGATION = (
+    Rule("neg.neg", "(neg (neg x))", "x", ("(real x)",), "-(-x) = x"),
+    Rule(
+        "neg.sub",
+        "(neg (sub x y))",
+        "(sub y x)",
+        ("(type root t)", "(typed (sub y x) t)", "(real-type t)"),
+        "-(x - y) = y - x",
+    ),
+    Rule("add.neg-right", "(add x (neg :type u y))", "(sub x y)", ("(type y u)", "(real y)"), "x + (-y) = x - y"),
+    Rule(
+        "add.neg-left",
+        "(add (neg :type u x) y)",
+        "(sub y x)",
+        ("(type x u)", "(real x)", "(type root t)", "(typed (sub y x) t)"),
+        "-x + y = y - x",
+    ),
+    Rule("sub.neg", "(sub x (neg :type u y))", "(add x y)", ("(type y u)", "(real y)"), "x - (-y) = x + y"),
+    *(
+        Rule(
+            f"{op}.neg-left",
+            f"({op} (neg :type u x) y)",
+            f"(neg ({op} :type t x y))",
+            ("(type x u)", "(type root t)", "(real-type t)"),
+            f"(-x) {sign} y = -(x {sign} y)",
+        )
+        for op, sign in (("mul", "·"), ("div", "/"))
+    ),
+    *(
+        Rule(
+            f"{op}.neg-right",
+            f"({op} x (neg :type u y))",
+            f"(neg ({op} :type t x y))",
+            ("(type y u)", "(type root t)", "(real-type t)"),
+            f"x {sign} (-y) = -(x {sign} y)",
+        )
+        for op, sign in (("mul", "·"), ("div", "/"))
+    ),
+    Rule(
+        "mul.minus-one",
+        "(mul x (const :value -1 :type s))",
+        "(neg x)",
+        ("(scalar-type s)", "(same-type root x)", "(real x)"),
+        "x · (-1) = -x",
+    ),
+    Rule(
+        "neg.mul-const",
+        "(neg :type t (mul :type t x (const :value c :type s)))",
+        "(mul x (const :value (- c) :type s))",
+        ("(scalar-type s)", "(type x t)", "(real-type t)"),
+        "-(x · c) = x · (-c)",
+    ),
+)
+
+
+def _cancel(name: str, left: str, kept: str, law: str) -> Rule:
+    """The inner operation has the type of what is kept, so that its other operand lines up in both places alike."""
+    return Rule(name, left, kept, (f"(type {kept} t)", "(real x)", "(real y)"), law)
+
+
+_CANCELLATION = (
+    _cancel("sub.add-right", "(sub (add :type t x y) y)", "x", "(x + y) - y = x"),
+    _cancel("sub.add-left", "(sub (add :type t x y) x)", "y", "(x + y) - x = y"),
+    _cancel("add.sub-right", "(add (sub :type t x y) y)", "x", "(x - y) + y = x"),
+    _cancel("add.sub-left", "(add y (sub :type t x y))", "x", "y + (x - y) = x"),
+    _cancel("sub.sub", "(sub x (sub :type t x y))", "y", "x - (x - y) = y"),
+    _cancel("mul.div-left", "(mul (div :type t x y) y)", "x", "(x / y) · y = x; the left side says y ≠ 0"),
+    _cancel("mul.div-right", "(mul y (div :type t x y))", "x", "y · (x / y) = x; the left side says y ≠ 0"),
+    _cancel("div.mul-right", "(div (mul :type t x y) y)", "x", "(x · y) / y = x; the left side says y ≠ 0"),
+    _cancel("div.mul-left", "(div (mul :type t y x) y)", "x", "(y · x) / y = x; the left side says y ≠ 0"),
+)
+
+_LIKE_TERMS = (
+    Rule(
+        "add.self",
+        "(add x x)",
+        "(mul x (const :value 2 :type s))",
+        ("(real x)", "(scalar-type s)", "(same-type root x)"),
+        "x + x = x · 2",
+    ),
+    *(
+        Rule(
+            f"{op}.like-{'const' if c else 'left'}",
+            f"({op} :type t (mul :type t x (const :value c :type s)) {'(mul :type t x (const :value d :type s))' if c else 'x'})",
+            f"(mul x (const :value ({sign} c {'d' if c else '1'}) :type s))",
+            ("(type x t)", "(real-type t)", "(scalar-type s)"),
+            f"x·c {sign} {'x·d = x·(c ' + sign + ' d)' if c else 'x = x·(c ' + sign + ' 1)'}",
+            guards=("(short c)", "(short d)") if c else ("(short c)",),
+        )
+        for op, sign in (("add", "+"), ("sub", "-"))
+        for c in (False, True)
+    ),
+    *(
+        Rule(
+            f"{op}.like-right",
+            f"({op} :type t x (mul :type t x (const :value c :type s)))",
+            f"(mul x (const :value ({sign} 1 c) :type s))",
+            ("(type x t)", "(real-type t)", "(scalar-type s)"),
+            f"x {sign} x·c = x·(1 {sign} c)",
+            guards=("(short c)",),
+        )
+        for op, sign in (("add", "+"), ("sub", "-"))
+    ),
+)
+
+_POWERS = (
+    Rule("pow.two", "(pow :n 2 x)", "(mul x x)", ("(real x)",), "x² = x · x"),
+    Rule(
+        "pow.pow",
+        "(pow :n m (pow :type t :n n x))",
+        "(pow :n (* m n) x)",
+        ("(type x t)", "(real x)"),
+        "(xⁿ)ᵐ = xᵐⁿ",
+        guards=(
+            "(small m)",
+            "(small n)",
+        ),
+    ),
+    Rule(
+        "mul.pow-left",
+        "(mul (pow :type t :n n x) x)",
+        "(pow :n (+ n 1) x)",
+        ("(type x t)", "(real x)"),
+        "xⁿ · x = xⁿ⁺¹",
+        guards=("(small n)",),
+    ),
+    Rule(
+        "mul.pow-right",
+        "(mul x (pow :type t :n n x))",
+        "(pow :n (+ n 1) x)",
+        ("(type x t)", "(real x)"),
+        "x · xⁿ = xⁿ⁺¹",
+        guards=("(small n)",),
+    ),
+    Rule(
+        "mul.pow-pow",
+        "(mul (pow :type t :n m x) (pow :type t :n n x))",
+        "(pow :n (+ m n) x)",
+        ("(type x t)", "(real x)"),
+        "xᵐ · xⁿ = xᵐ⁺ⁿ",
+        guards=(
+            "(small m)",
+            "(small n)",
+        ),
+    ),
+    Rule(
+        "pow.neg-even",
+        "(pow :n n (neg :type t x))",
+        "(pow :n n x)",
+        ("(type x t)", "(real x)", "(even n)"),
+        "(-x)ⁿ = xⁿ for even n",
+    ),
+    Rule(
+        "pow.neg-odd",
+        "(pow :n n (neg :type t x))",
+        "(neg (pow :type t :n n x))",
+        ("(type x t)", "(type root t)", "(real x)", "(odd n)"),
+        "(-x)ⁿ = -xⁿ for odd n",
+    ),
+    Rule(
+        "pow.mul-const",
+        "(pow :type t :n n (mul :type t x (const :value c :type s)))",
+        "(mul (pow :type t :n n x) (const :value (pow c n) :type s))",
+        ("(type x t)", "(real x)", "(scalar-type s)"),
+        "(x · c)ⁿ = xⁿ · cⁿ",
+        "expand",
+        guards=(
+            "(short c)",
+            "(small n)",
+        ),
+    ),
+)
+
+_CONSTANT_FACTORS = (
+    Rule(
+        "mul.const-left",
+        "(mul (const :value c :type s) x)",
+        "(mul x (const :value c :type s))",
+        ("(scalar-type s)", "(same-type root x)", "(real x)"),
+        "c · x = x · c",
+        guards=("(factor c)",),
+    ),
+    Rule(
+        "mul.const-twice",
+        "(mul (mul :type t x (const :value c :type s)) (const :value d :type s))",
+        "(mul x (const :value (* c d) :type s))",
+        ("(scalar-type s)", "(type x t)", "(real x)"),
+        "(x · c) · d = x · cd",
+        guards=("(short c)", "(short d)", "(factor c)", "(factor d)"),
+    ),
+    Rule(
+        "div.const",
+        "(div x (const :value c :type s))",
+        "(mul x (const :value (/ 1 c) :type s))",
+        ("(scalar-type s)", "(real x)", "(nonzero c)"),
+        "x / c = x · c⁻¹",
+        guards=("(short c)",),
+    ),
+    Rule(
+        "mul.const-out-left",
+        "(mul (mul :type u x (const :value c :type s)) y)",
+        "(mul (mul :type t x y) (const :value c :type s))",
+        ("(scalar-type s)", "(type x u)", "(type root t)", "(real-type t)", "(real y)"),
+        "(x · c) · y = (x · y) · c",
+        "expand",
+        guards=("(factor c)",),
+    ),
+    Rule(
+        "mul.const-out-right",
+        "(mul x (mul :type u y (const :value c :type s)))",
+        "(mul (mul :type t x y) (const :value c :type s))",
+        ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)"),
+        "x · (y · c) = (x · y) · c",
+        "expand",
+        guards=("(factor c)",),
+    ),
+    Rule(
+        "mul.const-in-left",
+        "(mul :type t (mul :type t x y) (const :value c :type s))",
+        "(mul (mul :type u x (const :value c :type s)) y)",
+        ("(scalar-type s)", "(type x u)", "(real x)", "(real y)"),
+        "(x · y) · c = (x · c) · y",
+        "expand",
+        guards=("(factor c)",),
+    ),
+    Rule(
+        "mul.const-in-right",
+        "(mul :type t (mul :type t x y) (const :value c :type s))",
+        "(mul x (mul :type u y (const :value c :type s)))",
+        ("(scalar-type s)", "(type y u)", "(real x)", "(real y)"),
+        "(x · y) · c = x · (y · c)",
+        "expand",
+        guards=("(factor c)",),
+    ),
+)
+
+
+def _common_factor(op: str, sign: str, first: str, second: str) -> Rule:
+    """`x·y ± x·z = x·(y ± z)`, the common x standing first or second in either product."""
+    left = "x y" if first == "left" else "y x"
+    right = "x z" if second == "left" else "z x"
+    return Rule(
+        f"{op}.common-{first}-{second}",
+        f"({op} :type t (mul :type t {left}) (mul :type t {right}))",
+        f"(mul x ({op} :type u y z))" if first == "left" else f"(mul ({op} :type u y z) x)",
+        ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
+        f"x·y {sign} x·z = x·(y {sign} z)",
+    )
+
+
+_COMMON_FACTORS = tuple(
+    _common_factor(op, sign, first, second)
+    for op, sign in (("add", "+"), ("sub", "-"))
+    for first in ("left", "right")
+    for second in ("left", "right")
+)
+
+RULES: tuple[Rule, ...] = (
+    *_CONSTANTS,
+    *_ZERO,
+    *_ONE,
+    *_NEGATION,
+    *_CANCELLATION,
+    *_LIKE_TERMS,
+    *_POWERS,
+    *_CONSTANT_FACTORS,
+    *_COMMON_FACTORS,
 )

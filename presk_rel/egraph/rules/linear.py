@@ -1,0 +1,81 @@
+"""Linear maps: constants move through them, and sums of two images are the image of the sum."""
+
+from __future__ import annotations
+
+from presk_rel.egraph.rule import Rule
+
+_MAPS: tuple[tuple[str, str, str], ...] = (
+    ("sum_to", "(sum_to{t} {x} y)", "a sum"),
+    ("broadcast_like", "(broadcast_like{t} {x} y)", "a repetition"),
+    ("broadcast_like-axis", "(broadcast_like :axis a{t} {x} y)", "a repetition"),
+    ("mean_vjp", "(mean_vjp{t} {x} y)", "a repetition of x / n"),
+    ("mean_vjp-axis", "(mean_vjp :axis a{t} {x} y)", "a repetition of x / n"),
+    ("sum", "(sum{t} {x})", "a sum"),
+    ("sum-axis", "(sum :axis a{t} {x})", "a sum"),
+    ("mean", "(mean{t} {x})", "a mean"),
+    ("mean-axis", "(mean :axis a{t} {x})", "a mean"),
+    *(
+        (f"{op}-{side}", f"({op}{{t}} {places})", "a contraction")
+        for op in ("dot", "dot_vjp_l", "dot_vjp_r")
+        for side, places in (("left", "{x} w"), ("right", "w {x}"))
+    ),
+)
+"""Name, the map as a pattern of its argument {x} and type {t}, and what it is."""
+
+
+def _of(pattern: str, argument: str, type_: str = "") -> str:
+    return pattern.format(x=argument, t=f" :type {type_}" if type_ else "")
+
+
+def _scaling(name: str, pattern: str, kind: str) -> tuple[Rule, Rule]:
+    """`f(x · c) = f(x) · c`, both ways."""
+    constant = "(const :value c :type s)"
+    law = f"{kind} is linear: f(x · c) = f(x) · c"
+    return (
+        Rule(
+            f"{name}.scale-out",
+            _of(pattern, f"(mul :type u x {constant})"),
+            f"(mul {_of(pattern, 'x', 't')} {constant})",
+            ("(type x u)", "(type root t)", "(scalar-type s)", "(real x)"),
+            law,
+            "expand",
+            ("(factor c)",),
+        ),
+        Rule(
+            f"{name}.scale-in",
+            f"(mul :type t {_of(pattern, 'x', 't')} {constant})",
+            _of(pattern, f"(mul :type u x {constant})"),
+            ("(type x u)", "(scalar-type s)", "(real x)"),
+            law,
+            "expand",
+            ("(factor c)",),
+        ),
+    )
+
+
+def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
+    """`f(x) ± f(z) = f(x ± z)`: one application instead of two."""
+    return Rule(
+        f"{name}.{op}",
+        f"({op} :type t {_of(pattern, 'x', 't')} {_of(pattern, 'z', 't')})",
+        _of(pattern, f"({op} :type u x z)"),
+        ("(type x u)", "(type z u)", "(real x)"),
+        f"{kind} is linear: f(x) {sign} f(z) = f(x {sign} z)",
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    *(rule for row in _MAPS for rule in _scaling(*row)),
+    *(_additivity(*row, op, sign) for row in _MAPS for op, sign in (("add", "+"), ("sub", "-"))),
+    *(
+        Rule(
+            f"{op}.zeros-{side}",
+            f"({op} {places})",
+            "(zeros :type t)",
+            ("(type root t)",),
+            "a contraction with 0 is 0",
+        )
+        for op in ("dot", "dot_vjp_l", "dot_vjp_r")
+        for side, places in (("left", "(zeros :type u) x"), ("right", "x (zeros :type u)"))
+    ),
+)
