@@ -253,12 +253,12 @@ class Session:
         return program
 
     def _analyse(self) -> CoreAnalysis:
-        from presk_rel.core.core_facts import core_facts
+        from presk_rel.core.core_facts import core_facts, core_spans
         from presk_rel.rules.analysis import analyse_core
 
         program = self.core
         with self._pass("analyse"):
-            return analyse_core(core_facts(program), self.engine)
+            return analyse_core(core_facts(program), core_spans(program), self.engine)
 
     def _differentiate(self) -> Program:
         from presk_rel.ad.reverse import differentiate

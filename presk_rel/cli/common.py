@@ -6,7 +6,6 @@ can be executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -86,10 +85,11 @@ class Report:
 
     def _print_json(self, outcome: Outcome) -> None:
         from presk_rel.diagnostics.render import to_json
+        from presk_rel.rules.json_text import json_text
 
         document = {"schema": f"presk.{self.command}/1", **outcome.document}
         document["diagnostics"] = [to_json(d) for d in self.diagnostics]
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        click.echo(json_text(document))
 
     def _print_text(self, outcome: Outcome) -> None:
         if self.diagnostics:

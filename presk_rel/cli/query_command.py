@@ -55,19 +55,21 @@ def command(
 
 
 def _relations() -> Outcome:
-    from presk_rel.facts.schema import RELATIONS
+    from presk_rel.facts.schema import SCHEMA
 
     entries = [
         {
-            "name": r.name,
-            "columns": [{"name": c.name, "type": c.type} for c in r.columns],
-            "kind": r.kind,
-            "meaning": r.meaning,
+            "name": row.name,
+            "columns": [{"name": c.name, "type": c.type} for c in row.columns],
+            "role": row.role,
+            "origin": row.origin,
+            "meaning": row.meaning,
         }
-        for r in RELATIONS.values()
+        for row in SCHEMA.values()
     ]
     lines = [
-        f"{e['name']}({', '.join(c['name'] for c in e['columns'])})\n    {e['kind']}: {e['meaning']}" for e in entries
+        f"{row.name}({', '.join(c.name for c in row.columns)})   {row.role}, {row.origin}\n    {row.meaning}"
+        for row in SCHEMA.values()
     ]
     return Outcome({"relations": entries}, "\n".join(lines))
 
