@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from presk_rel.core.ir import Binding, Call, Closure, DimArgs, Prim, Var
 
@@ -21,22 +21,34 @@ class Known:
         return Call(self.fn, self.dim_args, (*self.captured, *args))
 
 
-def known_functions(bindings: Iterable[Binding]) -> dict[Var, Known]:
-    """Every closure of a body, and what `proj` takes out of tuples that hold closures."""
-    known: dict[Var, Known] = {}
-    parts: dict[Var, tuple[Var, ...]] = {}
-    for binding in bindings:
+@dataclass(slots=True)
+class KnownFunctions:
+    """The function values met so far: closures, and what `proj` takes out of tuples that hold closures."""
+
+    values: dict[Var, Known] = field(default_factory=dict[Var, Known])
+    tuples: dict[Var, tuple[Var, ...]] = field(default_factory=dict[Var, tuple[Var, ...]])
+
+    def see(self, binding: Binding) -> None:
         match binding.op:
             case Closure(fn, dim_args, captured):
-                known[binding.name] = Known(fn, dim_args, captured)
+                self.values[binding.name] = Known(fn, dim_args, captured)
             case Prim("tuple", _, args):
-                parts[binding.name] = args
-            case Prim("proj", (int(i),), (whole,)) if whole in parts:
-                part = parts[whole][i]
-                if part in known:
-                    known[binding.name] = known[part]
-                if part in parts:
-                    parts[binding.name] = parts[part]
+                self.tuples[binding.name] = args
+            case Prim("proj", (int(i),), (whole,)) if whole in self.tuples:
+                self._alias(binding.name, self.tuples[whole][i])
             case _:
                 pass
-    return known
+
+    def _alias(self, name: Var, original: Var) -> None:
+        if original in self.values:
+            self.values[name] = self.values[original]
+        if original in self.tuples:
+            self.tuples[name] = self.tuples[original]
+
+
+def known_functions(bindings: Iterable[Binding]) -> dict[Var, Known]:
+    """The known function values of a whole body."""
+    known = KnownFunctions()
+    for binding in bindings:
+        known.see(binding)
+    return known.values

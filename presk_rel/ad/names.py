@@ -1,11 +1,12 @@
-"""Operations on other names."""
+"""Operations on other names, callees and dims."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from presk_rel.core.ir import Apply, Call, Closure, Fold, Grad, Op, Prim, Var
+from presk_rel.core.ir import Apply, Call, Closure, DimArgs, Fold, Grad, Op, Prim, Var
+from presk_rel.smt.linear import Linear
 
 
 def rename(op: Op, names: Mapping[Var, Var]) -> Op:
@@ -35,4 +36,21 @@ def rename_callees(op: Op, names: Mapping[str, str]) -> Op:
         case Fold():
             return replace(op, body=names.get(op.body, op.body))
         case Prim() | Grad() | Apply():
+            return op
+
+
+def with_dims(op: Op, dims: Mapping[str, Linear]) -> Op:
+    """The same operation with dims replaced by forms."""
+
+    def given(dim_args: DimArgs) -> DimArgs:
+        return tuple((d, form.substitute(dims)) for d, form in dim_args)
+
+    match op:
+        case Prim(_, attrs, _):
+            return replace(op, attrs=tuple(a.substitute(dims) if isinstance(a, Linear) else a for a in attrs))
+        case Call(_, dim_args, _) | Closure(_, dim_args, _):
+            return replace(op, dim_args=given(dim_args))
+        case Fold(count, _, dim_args):
+            return replace(op, count=count.substitute(dims), dim_args=given(dim_args))
+        case Grad() | Apply():
             return op

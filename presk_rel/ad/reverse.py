@@ -3,7 +3,8 @@
     %4 = grad %3      where %3 = closure f[captured…]      becomes      %4 = closure f.grad[captured…]
 
 with `f.grad(captured…, θ) = f.vjp(captured…, θ, 1).θ`. A `grad` whose function itself contains one waits for a later
-round, in which the inner one is ordinary PSK-Core already: so second and higher order need no rule of their own.
+round, in which the inner one is ordinary PSK-Core already: so second and higher order need no rule of their own. It
+also waits when its function captured a gradient: in the next round that is a known function value (`ad.specialize`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.known import Known, known_functions
 from presk_rel.ad.prune import Generated, prune
 from presk_rel.ad.share import share
+from presk_rel.ad.specialize import specialize
 from presk_rel.ad.store import store
 from presk_rel.ad.tangent import has_tangent, without_tangent
 from presk_rel.ad.vjp import reverse, wrt
-from presk_rel.core.ir import Binding, Call, Closure, Function, Grad, Param, Program, Var, operands
+from presk_rel.core.ir import Binding, Call, Closure, Function, Grad, Op, Param, Program, Var, operands
 from presk_rel.core.shapes import tangent
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.elab.ty import Function as FunctionType
@@ -39,38 +41,41 @@ def differentiate(program: Program, remat: Remat = "store") -> Program:
 def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:
     """The program without `grad`, pruned, gradients recomputing their forward pass, and the functions generated."""
     made: list[Generated] = []
-    while sites := _ready(program):
-        program, new = _round(program, sites, made)
+    while True:
+        program = specialize(program)
+        sites = [(f, b) for f in program.functions.values() for b in f.bindings if isinstance(b.op, Grad)]
+        if not sites:
+            return program, tuple(made)
+        program, new = _round(program, made)
         program, new = share(program, new, made)
         made.extend(new)
-    return program, tuple(made)
 
 
-def _ready(program: Program) -> list[str]:
-    """The functions with a `grad` whose every `grad` is of something that reaches no other: innermost first."""
-    pending: dict[str, bool] = {}
-    ready: list[str] = []
+def _with_grad(program: Program) -> set[str]:
+    """The functions that reach a `grad`."""
+    pending: set[str] = set()
     for name in callees_first(program.functions):
         function = program.functions[name]
-        below = any(pending[c] for c in named(function))
-        own = any(isinstance(b.op, Grad) for b in function.bindings)
-        pending[name] = below or own
-        if own and not below:
-            ready.append(name)
-    return ready
+        if any(isinstance(b.op, Grad) for b in function.bindings) or any(c in pending for c in named(function)):
+            pending.add(name)
+    return pending
 
 
 @dataclass(slots=True)
 class _Round:
-    """One round's new functions: `queue` are the primals whose `.vjp` is named but not yet written."""
+    """One round: `pending` are the functions that reach a `grad`, `queue` the primals whose `.vjp` is named but not yet
+    written, `waiting` what a later round may know more of."""
 
     program: Program
     functions: dict[str, Function]
+    pending: set[str]
     made: list[Generated] = field(default_factory=list[Generated])
     vjps: dict[str, str] = field(default_factory=dict[str, str])
     grads: dict[str, str] = field(default_factory=dict[str, str])
     queue: list[str] = field(default_factory=list[str])
     refusals: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    waiting: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    rewritten: int = 0
 
     def fresh(self, name: str) -> str:
         """`name`, or `name2`, `name3`… when an earlier round took it."""
@@ -89,11 +94,13 @@ class _Round:
         return self.vjps[primal]
 
 
-def _round(program: Program, sites: Iterable[str], earlier: Iterable[Generated]) -> tuple[Program, list[Generated]]:
+def _round(program: Program, earlier: Iterable[Generated]) -> tuple[Program, list[Generated]]:
+    """One round: every `grad` of a known function that reaches no `grad` itself. PreskError when there is none."""
     grads = {g.primal: g.name for g in earlier if g.kind == "grad"}
-    r = _Round(program, dict(program.functions), grads=grads)
-    for name in sites:
-        r.functions[name] = _without_grad(r, program.functions[name])
+    r = _Round(program, dict(program.functions), _with_grad(program), grads=grads)
+    for name, function in program.functions.items():
+        if name in r.pending:
+            r.functions[name] = _without_grad(r, function)
     done = 0
     while done < len(r.queue):
         primal = r.queue[done]
@@ -102,24 +109,36 @@ def _round(program: Program, sites: Iterable[str], earlier: Iterable[Generated])
         r.refusals.extend(vjp.refusals)
         r.functions[vjp.function.name] = vjp.function
         r.made.append(Generated(vjp.function.name, primal, "vjp", vjp.copies, vjp.origin))
+    if not r.rewritten:
+        r.refusals.extend(r.waiting)
     if r.refusals:
         raise PreskError(list(dict.fromkeys(r.refusals)), exit_status=1)
     return prune(replace(program, functions=r.functions), r.made, "vjp")
 
 
 def _without_grad(r: _Round, function: Function) -> Function:
-    """`function` with every `grad` the closure of a `.grad`, and without the closures only a `grad` read."""
+    """`function` with every `grad` that is ready the closure of a `.grad`, without the closures only those read."""
     bindings: list[Binding] = []
     known = known_functions(function.bindings)
+    types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
+    before = r.rewritten
     for binding in function.bindings:
         if isinstance(binding.op, Grad):
-            value = _gradient(r, binding, binding.op.fn, known)
-            if value is None:
-                continue
-            known[binding.name] = value
-            binding = replace(binding, op=Closure(value.fn, value.dim_args, value.captured))
+            value = known.get(binding.op.fn)
+            if value is None or any(isinstance(types[v], FunctionType) for v in value.captured):
+                r.waiting.append(_unknown(binding, binding.op.fn))
+            elif value.fn not in r.pending:
+                binding = replace(binding, op=_gradient(r, binding, value))
+                r.rewritten += 1
         bindings.append(binding)
+    if r.rewritten == before:
+        return function
     return replace(function, bindings=_without_dead_closures(bindings, function.ret))
+
+
+def _unknown(site: Binding, fn: Var) -> Diagnostic:
+    why = f"cannot take the gradient of `{fn}`: it is not a function known at compile time"
+    return Diagnostic("E6001", why, site.span)
 
 
 def _without_dead_closures(bindings: list[Binding], ret: Var) -> tuple[Binding, ...]:
@@ -133,22 +152,18 @@ def _without_dead_closures(bindings: list[Binding], ret: Var) -> tuple[Binding, 
     return tuple(reversed(kept))
 
 
-def _gradient(r: _Round, site: Binding, fn: Var, known: dict[Var, Known]) -> Known | None:
-    value = known.get(fn)
-    if value is None:
-        why = f"cannot take the gradient of `{fn}`: it is not a function known at compile time"
-        r.refusals.append(Diagnostic("E6001", why, site.span))
-        return None
+def _gradient(r: _Round, site: Binding, value: Known) -> Op:
+    """The closure that `grad` of a known function is. With a refusal (E6002) it is left as it was."""
     primal = r.functions[value.fn]
     argument = primal.params[-1]
     why_not = without_tangent(argument.type)
     if why_not is not None and not _declares_tangent(site, argument.type):
         why = f"no gradient with respect to `{argument.name}`: its type {argument.type} holds {why_not}"
         r.refusals.append(Diagnostic("E6002", why, site.span))
-        return None
+        return site.op
     if value.fn not in r.grads:
         r.grads[value.fn] = _grad_function(r, primal)
-    return Known(r.grads[value.fn], value.dim_args, value.captured)
+    return Closure(r.grads[value.fn], value.dim_args, value.captured)
 
 
 def _declares_tangent(site: Binding, argument: Type) -> bool:

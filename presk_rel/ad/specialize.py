@@ -1,0 +1,138 @@
+"""Functions that take a known function value get a version of their own, which takes what the value captured instead.
+
+    %4 = closure f.lambda0[y];  %5 = closure f.lambda1[%4, x]
+      becomes   %5 = closure f.lambda1.of0[y, x]   with   f.lambda1.of0(y, x, θ) = { g = closure f.lambda0[y]; … }
+
+So a function value that is known where it is made is known wherever it goes: `grad`, and the differentiation of an
+application, see through captured values, arguments and `let`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from presk_rel.ad.known import Known, KnownFunctions
+from presk_rel.ad.names import with_dims
+from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Function, Op, Param, Program, Var, callees
+from presk_rel.core.shapes import absorb, substitute
+from presk_rel.elab.ty import Function as FunctionType
+from presk_rel.elab.ty import Shape, Type
+from presk_rel.smt.linear import symbol
+
+Key = tuple[str, DimArgs, tuple[str, ...], tuple[tuple[int, Known, tuple[Type, ...]], ...]]
+"""The callee and its dim arguments, the caller's dims, and for each function value its parameter, the value without
+what it captured, and the types of that."""
+
+
+def specialize(program: Program) -> Program:
+    """The program in which no known function value is captured or passed on; what that leaves unread is gone."""
+    takers = {name for name, f in program.functions.items() if any(_is_function(p.type) for p in f.params)}
+    if not takers:
+        return program
+    work = _Work(program, takers, dict(program.functions), list(program.functions))
+    done = 0
+    while done < len(work.queue):
+        name = work.queue[done]
+        done += 1
+        work.functions[name] = work.rewrite(work.functions[name])
+    return replace(program, functions=_reached(work.functions, takers))
+
+
+def _is_function(ty: Type) -> bool:
+    return isinstance(ty, FunctionType)
+
+
+def _reached(functions: dict[str, Function], takers: set[str]) -> dict[str, Function]:
+    """Without the functions that take function values and that no other function names any more."""
+    reached: set[str] = set()
+    stack = [name for name in functions if name not in takers]
+    while stack:
+        name = stack.pop()
+        if name not in reached:
+            reached.add(name)
+            stack.extend(c for b in functions[name].bindings for c in callees(b.op))
+    return {name: f for name, f in functions.items() if name in reached}
+
+
+@dataclass(slots=True)
+class _Work:
+    program: Program
+    takers: set[str]
+    functions: dict[str, Function]
+    queue: list[str]
+    versions: dict[Key, str] = field(default_factory=dict[Key, str])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def rewrite(self, function: Function) -> Function:
+        """`function` with every use of a taker on known function values turned to its version."""
+        known = KnownFunctions()
+        types = {p.name: p.type for p in function.params}
+        bindings: list[Binding] = []
+        for b in function.bindings:
+            op = self._direct(b.op, known.values)
+            if isinstance(op, (Call, Closure)) and op.fn in self.takers:
+                op = self._version(function, op, known.values, types)
+            b = replace(b, op=op)
+            bindings.append(b)
+            types[b.name] = b.type
+            known.see(b)
+        return replace(function, bindings=tuple(bindings))
+
+    def _direct(self, op: Op, known: dict[Var, Known]) -> Op:
+        """An application that passes function values, as the call it is."""
+        if isinstance(op, Apply) and op.fn in known and known[op.fn].fn in self.takers:
+            return known[op.fn].applied(op.args)
+        return op
+
+    def _version(
+        self, caller: Function, op: Call | Closure, known: dict[Var, Known], types: dict[Var, Type]
+    ) -> Call | Closure:
+        given = op.args if isinstance(op, Call) else op.captured
+        callee = self.functions[op.fn]
+        taken = {i: known[v] for i, v in enumerate(given) if _is_function(callee.params[i].type) and v in known}
+        if not taken or not _same_prefix(callee, op, [types[v] for v in given]):
+            return op
+        values = tuple((i, replace(k, captured=()), tuple(types[c] for c in k.captured)) for i, k in taken.items())
+        key = (op.fn, op.dim_args, caller.dims, values)
+        if key not in self.versions:
+            self.versions[key] = self._write(key)
+        args = tuple(v for i, a in enumerate(given) for v in (taken[i].captured if i in taken else (a,)))
+        dims = tuple((d, symbol(d)) for d in caller.dims)
+        name = self.versions[key]
+        return Call(name, dims, args) if isinstance(op, Call) else Closure(name, dims, args)
+
+    def _write(self, key: Key) -> str:
+        """The callee in the caller's dims, its function parameters made inside from what they captured."""
+        fn, dim_args, caller_dims, values = key
+        f, dims = self.functions[fn], dict(dim_args)
+        n = self.counts[fn] = self.counts.get(fn, -1) + 1
+        name = f"{fn}.of{n}"
+        where = {i: (k, types) for i, k, types in values}
+        params: list[Param] = []
+        bindings: list[Binding] = []
+        for i, p in enumerate(f.params):
+            ty = substitute(p.type, dims, {})
+            if i not in where:
+                params.append(Param(p.name, ty))
+                continue
+            k, types = where[i]
+            captured = tuple(Param(f"{p.name}%c{j}", t) for j, t in enumerate(types))
+            params.extend(captured)
+            bindings.append(Binding(p.name, ty, Closure(k.fn, k.dim_args, tuple(c.name for c in captured)), f.span))
+        bindings.extend(replace(b, type=substitute(b.type, dims, {}), op=with_dims(b.op, dims)) for b in f.bindings)
+        result = substitute(f.result, dims, {})
+        self.functions[name] = replace(
+            f, name=name, dims=caller_dims, params=tuple(params), result=result, bindings=tuple(bindings)
+        )
+        if any(_is_function(p.type) for p in params):
+            self.takers.add(name)
+        self.queue.append(name)
+        return name
+
+
+def _same_prefix(f: Function, op: Call | Closure, types: list[Type]) -> bool:
+    """Whether the callee's `...` is the caller's own, so that types of the caller mean the same there."""
+    given = dict(op.dim_args)
+    prefixes: dict[str, Shape] = {}
+    absorb([substitute(p.type, given, {}) for p in f.params[: len(types)]], types, prefixes)
+    return all(shape == Shape(name, ()) for name, shape in prefixes.items())
