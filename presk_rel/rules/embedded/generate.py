@@ -48,12 +48,23 @@ class _Function:
     header: str
     lines: list[str] = field(default_factory=list[str])
     loops: int = 0
+    witnesses: int = 0
+    """How many of the innermost loops only look for a witness: one pass through them is enough."""
 
     def emit(self, line: str) -> None:
         self.lines.append("    " * (self.loops + 2) + line)
 
     def filter(self, failed: str) -> None:
         self.emit(f"if {failed}: {'continue' if self.loops else 'return'}")
+
+    def leave_loops(self) -> None:
+        """Ends the loops that look for a witness, now that there is one: `break`, and through each outer one
+        `else: continue` followed by `break`."""
+        for i in range(self.witnesses):
+            if i > 0:
+                self.loops -= 1
+                self.emit("else: continue")
+            self.emit("break")
 
     def source(self) -> str:
         return "\n".join([f"    {self.header}", *self.lines])
@@ -74,12 +85,12 @@ class Generator:
 
         The literal `rule.body[delta]` ranges over the rows of the argument `delta`. Returns the function's number.
         """
-        body = _Body(self, _without_singletons(rule), "new")
+        body = _Body(self, _without_singletons(rule), "new", rule.head)
         body.open(f"def f{self.exports}(delta, new):")
         body.write(delta)
-        head = body.row([body.value(t) for t in rule.head.arguments])
-        body.function.emit(f"t = {head}")
-        body.function.emit(f"if t not in {self.tables.relation(rule.head.relation)}: new[t] = None")
+        body.check_head(rule.head)
+        body.function.emit("new[t] = None")
+        body.function.leave_loops()
         return self.export(body)
 
     def backward(self, literals: Sequence[NormalLiteral], parameters: Sequence[str], results: Sequence[str]) -> int:
@@ -159,12 +170,20 @@ def _mentions(literal: NormalLiteral) -> list[str]:
 
 
 class _Body:
-    """Writes one conjunction as nested loops; what happens at each solution is the caller's to emit after `write`."""
+    """Writes one conjunction as nested loops; what happens at each solution is the caller's to emit after `write`.
 
-    def __init__(self, generator: Generator, literals: list[NormalLiteral], sink: str) -> None:
+    With a `head`, only its row matters: loops that open when it is determined end at the first solution, and do not
+    begin when the row is known already.
+    """
+
+    def __init__(
+        self, generator: Generator, literals: list[NormalLiteral], sink: str, head: Atom | None = None
+    ) -> None:
         self.generator = generator
         self.todo: list[NormalLiteral] = literals
         self.sink = sink
+        self.head = head
+        self.checked = False
         self.names: dict[str, str] = {}
         self.exact = sink == "acc"
 
@@ -239,6 +258,9 @@ class _Body:
             raise PreskBug("rules.embedded", "the delta literal is not an atom")
         if self.function.loops == LOOP_LIMIT:
             self.go_on()
+        if self.head is not None and self.head_is_bound(self.head):
+            self.check_head(self.head)
+            self.function.witnesses += 1
         pattern: list[str] = []
         checks: list[str] = []
         for i, argument in enumerate(atom.arguments):
@@ -254,6 +276,19 @@ class _Body:
         for check in checks:
             self.function.filter(check)
 
+    def head_is_bound(self, head: Atom) -> bool:
+        """Whether the row of the head is determined, without arithmetic that might be for nothing."""
+        return all(
+            isinstance(a, Constant) or (isinstance(a, Variable) and a.name in self.names) for a in head.arguments
+        )
+
+    def check_head(self, head: Atom) -> None:
+        """Leaves `t` holding the row of the head, which is not yet in its relation."""
+        if not self.checked:
+            self.function.emit(f"t = {self.row([self.value(a) for a in head.arguments])}")
+            self.function.filter(f"t in {self.generator.tables.relation(head.relation)}")
+        self.checked = True
+
     def go_on(self) -> None:
         """Continues in a function of its own, since this one has as many loops as it may."""
         name = self.generator.fresh("g")
@@ -261,6 +296,7 @@ class _Body:
         self.function.emit(f"{name}({self.sink}{parameters})")
         self.generator.functions.append(self.function.source())
         self.function = _Function(f"def {name}({self.sink}{parameters}):")
+        self.checked = False
 
     def comparison(self, literal: Comparison) -> None:
         target = assigned(literal, set(self.names))
