@@ -20,10 +20,11 @@ from presk_rel.elab.ty import Real
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The function, and the term of its result with its real templates."""
+    """The function, the term of its result with its real templates, and the name of every term that it binds."""
 
     function: Function
     root: TermId
+    names: dict[TermId, Var]
 
 
 @dataclass(slots=True)
@@ -78,7 +79,7 @@ class _Decoder:
                     if not missing[user]:
                         heapq.heappush(self.ready, (self.rank[user], user))
         done = replace(self.function, bindings=tuple(self.bindings), ret=self.name[root])
-        return Decoded(done, self.real[root])
+        return Decoded(done, self.real[root], {self.real[t]: name for t, name in self.name.items() if t in self.real})
 
     def emitted(self) -> list[TermId]:
         """Bind the next term that can be, or a template for one that waits; the terms that are bound now."""

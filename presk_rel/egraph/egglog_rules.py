@@ -209,7 +209,7 @@ class _Writer:
             "at-least-1": f"(>= {v[0]} 1)",
             "small": f"(<= {v[0]} 64)",
             "factor": f"(!= {v[0]} {zero}) (!= {v[0]} {one})",
-            "short": f"(< (abs {v[0]}) {rational(Fraction(SHORT))}) (< (denom {v[0]}) (from-string \"{SHORT}\"))",
+            "short": f'(< (abs {v[0]}) {rational(Fraction(SHORT))}) (< (denom {v[0]}) (from-string "{SHORT}"))',
         }[name]
 
     def _typed(self, application: Apply, t: str) -> None:

@@ -112,7 +112,10 @@ def optimize(
     better = after.units < before.units or (
         after.units == before.units and len(decoded.function.bindings) < len(function.bindings)
     )
-    proof = write_proof(entry, closure, encoded.root, decoded.root) if better else trivial_proof(entry, encoded)
+    proof = trivial_proof(entry, encoded)
+    if better:
+        names = _names(encoded, decoded)
+        proof = write_proof(entry, closure, encoded.root, decoded.root, names)
     result = decoded.function if better else function
     program = replace(flat, functions={**flat.functions, entry: result})
     verify(program, "egraph")
@@ -199,3 +202,10 @@ def _fired(instances) -> tuple[tuple[str, int], ...]:
     for instance in instances:
         counts[instance.rule.name] = counts.get(instance.rule.name, 0) + 1
     return tuple(counts.items())
+
+
+def _names(encoded: Encoded, decoded: Decoded) -> dict[TermId, str]:
+    """Bindings' names for the proof: a name that the end program gives to another term is primed."""
+    before = {t: v for v, t in reversed(encoded.of_name.items())}
+    after = {t: f"{v}'" if v in encoded.of_name else v for t, v in decoded.names.items()}
+    return after | before

@@ -64,10 +64,12 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`lemmas[-1]` is the claim `start = end`."""
+    """`lemmas[-1]` is the claim `start = end`. `names` are the bindings that terms were in the start program and are in the
+    end program: for display only, no part of what is proven."""
 
     entry: str
     terms: tuple[Term, ...]
     lemmas: tuple[Lemma, ...]
     start: TermId
     end: TermId
+    names: tuple[tuple[TermId, str], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from presk_rel.egraph.closure import CONGRUENCE, Closure, Edge, goal
@@ -39,8 +40,8 @@ class _Writer:
         self.table.append(Term(head.op, head.attrs, children, self.terms.table.types[head.type]))
 
 
-def write_proof(entry: str, closure: Closure, start: TermId, end: TermId) -> Proof:
-    """The proof of `start = end`; ValueError if the closure does not hold for them."""
+def write_proof(entry: str, closure: Closure, start: TermId, end: TermId, names: Mapping[TermId, str]) -> Proof:
+    """The proof of `start = end`; ValueError if the closure does not hold for them. `names` are those of bindings."""
     writer = _Writer(closure.terms)
     first = writer.term(start)
     last = writer.term(end)
@@ -50,14 +51,16 @@ def write_proof(entry: str, closure: Closure, start: TermId, end: TermId) -> Pro
         steps = tuple(_step(writer, closure, edge, number) for edge in edges)
         number[left, right] = len(lemmas)
         lemmas.append(Lemma(writer.term(left), writer.term(right), steps))
-    return Proof(entry, tuple(writer.table), tuple(lemmas), first, last)
+    named = sorted((writer.number[t], name) for t, name in names.items() if t in writer.number)
+    return Proof(entry, tuple(writer.table), tuple(lemmas), first, last, tuple(named))
 
 
 def trivial_proof(entry: str, encoded: Encoded) -> Proof:
     """The proof that a function equals itself."""
     writer = _Writer(encoded.terms)
     root = writer.term(encoded.root)
-    return Proof(entry, tuple(writer.table), (Lemma(root, root, ()),), root, root)
+    named = sorted((writer.number[t], v) for v, t in encoded.of_name.items() if t in writer.number)
+    return Proof(entry, tuple(writer.table), (Lemma(root, root, ()),), root, root, tuple(named))
 
 
 def _step(writer: _Writer, closure: Closure, edge: Edge, number: dict[tuple[TermId, TermId], int]) -> Step:
