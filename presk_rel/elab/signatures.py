@@ -98,8 +98,6 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
         )
         result = None
     own = [elab.declared[id_of(p.name)] for p in fn.type_params]
-    if owner is not None and fn.name.text == "init":
-        elab.error("E1038", "`init` is generated for every module; this function needs another name", fn.name.span)
     return Signature(
         id=declared.id,
         core=elab.core[declared.id],

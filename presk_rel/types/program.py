@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from presk_rel.diagnostics import Diagnostics
+from presk_rel.diagnostics import Diagnostics, PreskBug
 from presk_rel.elab.context import Elab, id_of
 from presk_rel.elab.declared import Declared, members
 from presk_rel.elab.elaborate import Elaborated, elaborate
@@ -29,6 +29,9 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
     diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
     if diagnostics.has_errors:
         return None, diagnostics
+    lost = [s.core for key, s in elaborated.signatures.items() if key not in typed]
+    if lost:
+        raise PreskBug("type", f"{lost[0]} was given up without an error")
     return _program(loaded, elaborated, typed), diagnostics
 
 

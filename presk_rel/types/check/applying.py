@@ -68,7 +68,7 @@ def apply_signature(
         if param.instance is not None:
             fine &= _module_argument(c, signature, inst, param, value, span)
             continue
-        expected = BROKEN if param.type is None else inst.type(param.type)
+        expected = BROKEN if param.type is None or not fine else inst.type(param.type)
         node = _argument(c, signature, inst, param, value, expected, span)
         fine &= not is_bad(node)
         nodes.append(node)

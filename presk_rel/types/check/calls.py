@@ -38,7 +38,7 @@ def call(c: Checker, callee: ast.Expr, args: Sequence[Arg], span: Span, hint: IT
     target = c.program.elab.target(base)
     if isinstance(target, str) and base is callee:
         return call_builtin(c, target.removeprefix(BUILTIN), args, span, callee.span, hint)
-    if isinstance(target, Declared) and isinstance(target.node, ast.Fn):
+    if isinstance(target, Declared) and is_own_function(target, base):
         return _call_declared(c, target, callee, args, span)
     if isinstance(callee, ast.Field):
         place = place_of(c, callee.base)
@@ -48,6 +48,11 @@ def call(c: Checker, callee: ast.Expr, args: Sequence[Arg], span: Span, hint: IT
 
 
 # ------------------------------------------------------------------------------------------------------- functions
+
+
+def is_own_function(target: Declared, path: ast.Expr) -> bool:
+    """A function of a file, or of the module around by its bare name (`M.apply` is a call through a module)."""
+    return isinstance(target.node, ast.Fn) and (target.module is None or isinstance(path, ast.Name))
 
 
 def _call_declared(c: Checker, target: Declared, callee: ast.Expr, args: Sequence[Arg], span: Span) -> TExpr:
@@ -107,7 +112,7 @@ def _apply(c: Checker, fn: TExpr, nodes: list[TExpr], args: Sequence[Arg], at: S
     if is_bad(fn) or any(is_bad(n) for n in nodes):
         return c.broken(span)
     ty = c.unifier.shallow(ity(fn))
-    if isinstance(ty, Meta):
+    if isinstance(ty, Meta) and ty.number is None:
         ty = function_of([ity(n) for n in nodes], c.unifier.fresh_type())
         c.unify(ity(fn), ty, at, "this function")
     if isinstance(ty, Broken):

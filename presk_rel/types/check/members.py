@@ -1,5 +1,4 @@
-"""Calls of a module's functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` through a stack, `(A ∘
-B).apply`, and `M.init(key)`."""
+"""Calls of module functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` through a stack, `(A ∘ B).apply`."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from presk_rel.diagnostics import Label, Span
 from presk_rel.elab.context import id_of
 from presk_rel.elab.declared import members
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Applied, Composed, Instance, Key, ModuleValue, Params, Stacked
+from presk_rel.elab.ty import Applied, Composed, Instance, ModuleValue, Params, Stacked
 from presk_rel.syntax import ast
 from presk_rel.types.check.applying import apply_signature, call_signature
 from presk_rel.types.check.arguments import Arg, Given, check_value, infer_all
 from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.places import Place
 from presk_rel.types.infer import held
-from presk_rel.types.tree import TCall, TExpr, TField, TStackCall
+from presk_rel.types.tree import TExpr, TField, TStackCall
 
 
 def call_member(c: Checker, place: Place, name: ast.Ident, args: Sequence[Arg], span: Span) -> TExpr:
@@ -25,8 +24,6 @@ def call_member(c: Checker, place: Place, name: ast.Ident, args: Sequence[Arg], 
     if place.instance is None:
         infer_all(c, args)
         return c.broken(span)
-    if name.text == "init":
-        return _init(c, place.instance, args, span)
     if not isinstance(place.instance, Composed) and function_of_module(c, place.instance, name) is None:
         infer_all(c, args)
         return c.broken(span)
@@ -98,25 +95,6 @@ def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signa
         help=f"did you mean `{near[0]}`?" if near else f"its functions: {', '.join(functions) or 'none'}",
     )
     return None
-
-
-def _init(c: Checker, instance: Instance, args: Sequence[Arg], span: Span) -> TExpr:
-    if not isinstance(instance, Applied):
-        infer_all(c, args)
-        return c.error(
-            "E9001",
-            f"init of {instance} from a program is not supported by this version yet",
-            span,
-            help="declare a module that uses it, and call that module's init",
-        )
-    if len(args) != 1 or args[0].value is None or args[0].form != "positional":
-        infer_all(c, args)
-        return c.error("E2021", "`init` takes one key", span)
-    key = check_value(c, args[0].value, Key(), Blame("the argument of `init`"))
-    if is_bad(key):
-        return c.broken(span)
-    dims = tuple(zip(c.program.elab.modules[instance.module].dims, instance.args, strict=True))
-    return TCall(f"{instance.module}.init", dims, (key,), Params(instance), span)
 
 
 def _through_stack(

@@ -38,7 +38,8 @@ def infer_path(c: Checker, expr: ast.Name | ast.Field | ast.DimApply, hint: ITyp
     target = elab.target(base)
     if isinstance(target, str):
         return _builtin(c, target.removeprefix(BUILTIN), expr, hint)
-    if isinstance(target, Declared):
+    selects = isinstance(target, Declared) and isinstance(target.node, ast.Fn) and target.module is not None
+    if isinstance(target, Declared) and not (selects and isinstance(expr, ast.Field)):
         return _declared(c, target, expr)
     if isinstance(expr, ast.Field):
         return _field(c, expr, hint)
@@ -86,7 +87,7 @@ _KINDS: dict[type, str] = {
 
 def _no_value(c: Checker, target: Declared, span: Span) -> TExpr:
     if isinstance(target.node, ast.FnParam) and target.id not in c.program.elab.module_params:
-        return c.error("E2023", f"`{target.name}` cannot be used here", span)
+        return c.error("E2023", f"a default cannot use the parameter `{target.name}`", span)
     help_text = None
     if isinstance(target.node, ast.Module | ast.FnParam | ast.Model):
         help_text = f"call one of its functions, `{target.name}.apply(…)`, or pass it where a module is expected"
