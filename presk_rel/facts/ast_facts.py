@@ -125,7 +125,7 @@ class _Collector:
                 self.declare(_effects(path), name, "effect")
             case ast.Model(name=name, module=module):
                 model_id = self.declare(place.scope, name, "model")
-                self._holder(model_id, module)
+                self._holder(model_id, module, is_model=True)
                 self._owned([module], replace(place, owner=model_id))
             case ast.Module():
                 self._module(decl, path, place)
@@ -209,10 +209,13 @@ class _Collector:
         self.add("declares", scope, name, decl, ordinal)
         self.add("kind", decl, kind)
 
-    def _holder(self, decl: str, module: ast.ModuleExpr | ast.TypeExpr | None) -> None:
+    def _holder(self, decl: str, module: ast.ModuleExpr | ast.TypeExpr | None, *, is_model: bool = False) -> None:
         """`decl` stands for a module instance: one `component` per module of `outer ∘ … ∘ inner`."""
-        for index, path in enumerate(_components(module), 1):
+        paths = _components(module)
+        for index, path in enumerate(paths, 1):
             self.add("component", decl, index, path)
+        if len(paths) > 1 or is_model:
+            self.add("joint", decl, f"apply of {decl}")
 
     # -------------------------------------------------------------------------------------------------------- uses
 

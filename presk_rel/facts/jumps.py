@@ -2,7 +2,7 @@
 
 The pointers of Myers' random-access lists ("An applicative random-access stack", 1983): scope i of a chain points to
 i - 1 and, by its skew-binary place, to one further out. A search that asks "does the stretch up to there declare the
-name?" before it jumps takes at most 2·log2(n) steps.
+name?" before it jumps takes at most 3·log2(n) steps.
 """
 
 from __future__ import annotations

@@ -62,8 +62,9 @@ AST_ROWS: tuple[RelationRow, ...] = (
     # calls.dl: inputs
     _input("mention(decl index# use)", "mention number {index} of {decl} is at {use}"),
     _input("extent(decl mentions#)", "{decl} has {mentions} mentions"),
+    _input("joint(decl calling)", "{decl} composes several modules, or is a model; {calling} is a call of its apply"),
     # calls.dl: derived
-    _derived("joint(decl calling)", "{calling}: a composition of several modules, or a model"),
+    _derived("same(decl other)", "{decl} is another name of the instance {other}"),
     _derived("is_joint(decl)", "the instance {decl} composes several modules, or is a model"),
     _derived("includes(decl)", "{decl} is a module or a model"),
     _derived("leads(decl index# target)", "by its mention number {index}, {decl} needs {target}"),

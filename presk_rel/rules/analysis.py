@@ -286,9 +286,8 @@ def analyse_core(facts: Mapping[str, list[Row]], spans: Mapping[str, Span], engi
     effects: dict[str, tuple[str, ...]] = {}
     for function, effect in relations.rows("effect"):
         effects[str(function)] = (*effects.get(str(function), ()), str(effect))
-    classes: dict[tuple[str, str], Class] = {
-        (str(f), str(p)): cast(Class, k) for f, p, k in relations.table("regularity")
-    }
+    found = {(f, p): cast(Class, k) for f, p, k in relations.table("regularity")}
+    classes: dict[tuple[str, str], Class] = {(str(f), str(p)): found[f, p] for f, _, p in facts.get("parameter", [])}
     return CoreAnalysis(facts, relations, classes, effects, spans, _liveness(relations))
 
 
