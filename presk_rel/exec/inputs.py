@@ -91,7 +91,7 @@ def bind(program: Program, entry: str, given: Mapping[str, Node], dims: Mapping[
         fail("E7016", f"the {what} no value for `{entry}`: {names}", None, help=hint)
     _within_bounds(program, solved)
     pairs = [(p.type, v) for p, v in zip(fn.params, values, strict=True) if v is not None]
-    prefixes = bind_prefixes([t for t, _ in pairs], [v for _, v in pairs], entry)
+    prefixes = bind_prefixes([t for t, _ in pairs], [v for _, v in pairs], entry, typed=False)
     env = Env(solved, prefixes)
     for p, v in zip(fn.params, values, strict=True):
         _check_type(program.modules, p.type, env, f"`{p.name}`")

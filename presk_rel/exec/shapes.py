@@ -28,7 +28,7 @@ from presk_rel.elab.ty import (
     Type,
     map_dims,
 )
-from presk_rel.exec.values import IndexTensor, MaskTensor, RunAxes, Tensor, TreeValue, TupleValue, Value
+from presk_rel.exec.values import IndexTensor, MaskTensor, RunAxes, Tensor, TupleValue, Value, shape_of
 from presk_rel.smt.linear import Linear, constant
 
 MAX_LENGTH = 2**62
@@ -95,16 +95,19 @@ def shapes_of(ty: Type) -> Iterable[Shape]:
             return
 
 
-def bind_prefixes(types: Iterable[Type], values: Iterable[Value], where: str) -> dict[str, RunAxes]:
+def bind_prefixes(
+    types: Iterable[Type], values: Iterable[Value], where: str, *, typed: bool = True
+) -> dict[str, RunAxes]:
     """What each prefix of a function's parameter types stands for, from the arguments: the axes in front of those the
-    type names. The first argument that shows a prefix gives its names."""
+    type names. The first argument that shows a prefix gives its names. Two arguments that disagree are E7015, or, when
+    the call was `typed`, a bug."""
     found: dict[str, RunAxes] = {}
     pending = list(zip(types, values, strict=True))
     while pending:
         ty, value = pending.pop(0)
         match ty, value:
             case ((Real(shape) | Mask(shape) | Idx(_, shape)), (Tensor() | IndexTensor() | MaskTensor())):
-                _bind_prefix(shape, value.axes, found, where)
+                _bind_prefix(shape, value.axes, found, where, typed)
             case TupleOf(items), TupleValue(parts) if len(items) == len(parts):
                 pending += zip(items, parts, strict=True)
             case _:
@@ -112,13 +115,17 @@ def bind_prefixes(types: Iterable[Type], values: Iterable[Value], where: str) ->
     return found
 
 
-def _bind_prefix(shape: Shape, run: RunAxes, found: dict[str, RunAxes], where: str) -> None:
+def _bind_prefix(shape: Shape, run: RunAxes, found: dict[str, RunAxes], where: str, typed: bool) -> None:
     if shape.prefix is None:
         return
     lead = run[: len(run) - len(shape.axes)]
     known = found.setdefault(shape.prefix, lead)
-    if [n for _, n in known] != [n for _, n in lead]:
-        raise PreskBug("exec", f"the prefix {shape.prefix} of {where} has two lengths: {known} and {lead}")
+    if shape_of(known) == shape_of(lead):
+        return
+    message = f"`{shape.prefix}` stands for {list(shape_of(known))} and for {list(shape_of(lead))} in `{where}`"
+    if typed:
+        raise PreskBug("exec", message)
+    fail("E7015", message, None)
 
 
 def alignment(small: Shape, large: Shape, where: str) -> tuple[int, ...]:
@@ -206,22 +213,3 @@ def facts_of(ty: Type, value: Value, source: str) -> list[Fact]:
             return [f for i, (t, v) in enumerate(pairs) for f in facts_of(t, v, f"{source}.{i}")]
         case _:
             return []
-
-
-__all__ = [
-    "Env",
-    "Fact",
-    "TreeValue",
-    "alignment",
-    "axes",
-    "axis_index",
-    "bind_prefixes",
-    "close",
-    "close_instance",
-    "facts_of",
-    "fail",
-    "function",
-    "length",
-    "shapes_of",
-    "solve",
-]

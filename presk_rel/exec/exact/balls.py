@@ -167,7 +167,7 @@ class Balls:
 
     def _known(self, site: Site, x: Array) -> list[Any] | None:
         exact = self.exact_at.get(site.step)
-        return None if exact is None else exact[tuple(slice(0, n) for n in x.shape)].ravel().tolist()
+        return None if exact is None else exact[(*(slice(0, n) for n in x.shape), ...)].ravel().tolist()
 
     def _exactly(self, op: str, q: Any, site: Site) -> Ball:
         result = UNARY[op](arb(q) if q != 0 else ZERO)
@@ -238,7 +238,7 @@ class Balls:
                 repeated *= x.shape[axis]
                 cut[axis] = slice(0, 1)
         kept = [axis for axis in range(x.ndim) if axis not in over]
-        y = x[tuple(cut)].transpose((*kept, *over))
+        y = x[(*cut, ...)].transpose((*kept, *over))
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([y.shape[i] for i in range(len(kept), x.ndim)], dtype=object))
         rows = y.reshape(int(np.prod(shape, dtype=object)), width).tolist()

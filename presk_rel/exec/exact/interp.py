@@ -38,7 +38,7 @@ from presk_rel.exec.values import (
     take,
 )
 
-MAX_DEPTH = 200_000
+MAX_DEPTH = 50_000
 LastUse = Iterable[tuple[str, str, int]]
 
 

@@ -87,7 +87,7 @@ def spread(step: Step, x: Array, small: Shape, large: Shape) -> Array:
     x = x.transpose((*range(lead), *(lead + i for i in order)))
     front: list[Any] = [slice(None)] * lead if lead else [None] * ahead
     rest = [slice(None) if i in where else None for i in range(len(large.axes))]
-    return x[(*front, *rest)]
+    return x[(*front, *rest, ...)]
 
 
 def _compound(step: Step) -> Value:
@@ -188,7 +188,7 @@ def _expand(step: Step, x: Array, gone: tuple[int, ...]) -> Array:
     target = step.args[1]
     run = target.axes if isinstance(target, Tensor) else ()
     index = tuple(None if i in gone else slice(None) for i in range(len(run)))
-    return repeat(x[index], shape_of(run))
+    return repeat(x[(*index, ...)], shape_of(run))
 
 
 def row_broadcast_like(step: Step) -> Value:

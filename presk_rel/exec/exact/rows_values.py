@@ -1,4 +1,4 @@
-"""Rows of the primitives that compute nothing: scalars, trees, tuples, tensors filled with one entry, keys and draws."""
+"""Rows of the primitives that compute nothing: scalars, trees, tuples, tensors that repeat one entry, keys, draws."""
 
 from __future__ import annotations
 
