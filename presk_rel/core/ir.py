@@ -67,7 +67,7 @@ class Apply:
 class Fold:
     """`fold L body{…}(stacked s, …; acc a; extras…)`: for i in 0 … count-1, `acc = body(slice i of each stacked, acc,
     extras…)`; the value is the last acc. `reverse` runs i downwards. `scan` also returns the stack of the accumulators
-    before each iteration: `(acc, stack)`."""
+    before each iteration: `(acc, stack)`; slot i is the one before iteration i, also under `reverse`."""
 
     count: Linear
     body: str

@@ -100,13 +100,15 @@ class _Broken(Exception):
 
 @dataclass(slots=True)
 class _Check:
-    """The check of one function. `types` are the names in scope with their declared types."""
+    """The check of one function. `types` are the names in scope with their declared types, `unreliable` those whose
+    type denotes nothing: what reads them is not looked at."""
 
     program: Program
     function: Function
     found: list[Finding] = field(default_factory=list[Finding])
     types: dict[str, Type] = field(default_factory=dict[str, Type])
     prefixes: set[str] = field(default_factory=set[str])
+    unreliable: set[str] = field(default_factory=set[str])
 
     def run(self) -> None:
         f = self.function
@@ -145,6 +147,7 @@ class _Check:
         f = self.function
         problem = type_problem(self.program, ty)
         if problem is not None:
+            self.unreliable.add(what)
             self._report(f"{what} has the type {ty}: {problem}", b)
         undeclared = sorted(symbols_in(ty) - set(f.dims))
         if undeclared:
@@ -164,7 +167,7 @@ class _Check:
             for s in sorted(form.symbols - set(self.function.dims)):
                 self._report(f"mentions {s}, which is no dim of the function", b)
         self._define(b.name, b.type, b)
-        if len(self.found) > before:
+        if len(self.found) > before or any(v in self.unreliable for v in operands(b.op)):
             return
         try:
             ty = self._infer(b.op, b.type)

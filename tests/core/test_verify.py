@@ -1,0 +1,247 @@
+"""The verifier: a well-formed program passes, and each way of breaking one is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from presk_rel.core.ir import Binding, Function, Op, Prim, Program, operands
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.reader import read_program
+from presk_rel.core.typing_rules import RULES
+from presk_rel.core.verify import problems, verify
+from presk_rel.diagnostics import Diagnostics, PreskBug
+from presk_rel.elab.ty import SCALAR_REAL, Axis, Hyper, Key, Real, Shape, TupleOf, Type
+from presk_rel.smt.linear import constant, symbol
+
+ZOO = Path(__file__).with_name("zoo.core").read_text(encoding="utf-8")
+
+
+def parsed(text: str) -> Program:
+    diagnostics = Diagnostics()
+    program = read_program(text, "zoo.core", diagnostics)
+    assert program is not None, diagnostics.items
+    return program
+
+
+def broken(old: str, new: str) -> list[str]:
+    """The problems of the zoo with one text replaced."""
+    assert ZOO.count(old) == 1, f"{old!r} stands {ZOO.count(old)} times in the zoo"
+    return problems(parsed(ZOO.replace(old, new)))
+
+
+class TestTables:
+    def test_every_primitive_has_a_typing_rule(self) -> None:
+        assert set(RULES) == set(PRIMS)
+
+    def test_the_zoo_has_every_primitive(self) -> None:
+        used = {b.op.op for f in parsed(ZOO).functions.values() for b in f.bindings if isinstance(b.op, Prim)}
+        assert used == set(PRIMS)
+
+    def test_the_zoo_is_well_formed(self) -> None:
+        assert problems(parsed(ZOO)) == []
+        verify(parsed(ZOO), "test")
+
+    def test_a_broken_program_is_a_bug_of_the_pass_that_made_it(self) -> None:
+        with pytest.raises(PreskBug, match=r"optimize: PSK-Core is not well-formed: loss/%3: reads %9"):
+            verify(parsed(ZOO.replace("%3 : ℝ[] = mean %2", "%3 : ℝ[] = mean %9")), "optimize")
+
+
+NAMES = [
+    ("%3 : ℝ[] = mean %2\n  return %3", "%3 : ℝ[] = mean %2\n  return %4", "returns %4, which is not defined"),
+    ("%8 : ℝ[..., model: D] = div %7, s", "%8 : ℝ[..., model: D] = div %9, s", "reads %9, which is not defined before"),
+    ("%6 : ℝ[..., model: D] = sub x, s", "%5 : ℝ[..., model: D] = sub x, s", "%5 is defined twice"),
+    ("fn elementwise{D}(x : ℝ[..., D])", "fn elementwise{D}(x : ℝ[..., D], x : ℝ[])", "x is defined twice"),
+    ("fn elementwise{D}", "fn elementwise{D D}", "declares a dim twice"),
+    ("fn elementwise{D}", "fn elementwise", "mentions D, which is no dim of the function"),
+    ("dim 4*D", "dim 4*E", "mentions E, which is no dim of the function"),
+    ("fn Linear.apply{In Out}(θ : params Linear{In, Out}, x : ℝ[..., In])",
+     "fn Linear.apply{In Out}(θ : params Linear{In, Out}, x : ℝ[In])", "has the prefix ..., which no parameter has"),
+    ("(ℝ[D], ℝ[])) uses Rand", "(ℝ[D], ℝ[])) uses Time", "uses the unknown effect Time"),
+    ("{D}(x : ℝ[..., D]) -> ℝ[..., D] {\n  %1", "{D}(x : ℝ[..., D]) -> ℝ[..., 2*D] {\n  %1", "but declares ℝ[..., 2*"),
+]  # fmt: skip
+
+MODULES = [
+    ("param b : ℝ[Out]", "param w : ℝ[Out]", "two fields of one name"),
+    ("param b : ℝ[Out]", "param b : ℝ[E, Out]", "has an open shape"),
+    ("param b : ℝ[Out]", "param b : ℝ[Out, E]", "mentions E, which is no dim of the module"),
+    ("module Tower{D; T}", "module Tower{D; T T}", "declares a dim twice"),
+    ("use layers : stack{3}(Linear{D, D})", "use layers : stack{3}(Linear{D})", "Linear has 2 dims, not 1"),
+    ("use layers : stack{3}(Linear{D, D})", "use layers : stack{3}(Line{D, D})", "Line is no module"),
+    ("use layers : stack{3}(Linear{D, D})", "use layers : stack{3}(Tower{D, T})", "includes itself: Tower → Tower"),
+    ("θ : params Tower{D, T}", "θ : params Tower{D}", "Tower has 2 dims, not 1"),
+]
+
+OPERATIONS = [
+    ("%5 : ℝ[..., model: D] = add x, y", "%5 : ℝ[..., model: D] = add x, n", "add does not apply"),
+    ("%6 : ℝ[..., model: D] = sub x, s", "%6 : ℝ[..., model: D] = sub x, i", "sub does not apply"),
+    ("%13 : nat = add n, n", "%13 : int = add n, n", "is declared int, but add gives nat"),
+    ("%14 : int = sub %13, n", "%14 : nat = sub %13, n", "is declared nat, but sub gives int"),
+    ("%15 : nat = const 3", "%15 : nat = const 0.5", "const 1/2 is not of type nat"),
+    ("%15 : nat = const 3", "%15 : nat = const -3", "const -3 is not of type nat"),
+    ("%17 : nat = dim 4*D", "%17 : f64 = dim 4*D", "dim gives a nat or an int"),
+    ("%11 : ℝ[] = real n", "%11 : ℝ[] = real s", "real takes a hyperparameter"),
+    ("%4 : ℝ[..., Out] = dot x, w", "%4 : ℝ[..., Out] = dot x, b", "is not the first of"),
+    ("%4 : ℝ[..., Out] = dot x, w", "%4 : ℝ[..., Out] = dot w, x", "has no first axis"),
+    ("dot_vjp_l ct, w", "dot_vjp_l x, w", "the last axes of"),
+    ("dot_vjp_r x, ct", "dot_vjp_r w, ct", "the first axes of"),
+    ("mean axis model x", "mean axis seq x", "no axis is named seq"),
+    ("mean_vjp axis model %8, x", "mean_vjp axis model x, x", "the cotangent is"),
+    ("mean_vjp %7, %6", "mean_vjp b, %6", "the cotangent is"),
+    ("broadcast_like b, ct", "broadcast_like w, ct", "does not broadcast"),
+    ("broadcast_like axis model %10, x", "broadcast_like axis model x, x", "does not broadcast"),
+    ("sum_to %13, b", "sum_to b, %13", "does not broadcast"),
+    ("%19 : ℝ[In, Out] = zeros", "%19 : nat = zeros", "zeros gives a real tensor"),
+    ("w : ℝ[D, D] = θ.w", "w : ℝ[D, D] = θ.v", "has no field v"),
+    ("w : ℝ[D, D] = θ.w", "w : ℝ[D, D] = p.w", "is a parameter tree, not"),
+    ("set_field w %4, w", "set_field b %4, w", "field b has type ℝ[D], the new value ℝ[D, D]"),
+    ("%7 : params Linear{D, D} = record w, %6", "%7 : params Linear{D, D} = record w", "has 2 fields, the record 1"),
+    ("%7 : params Linear{D, D} = record w, %6", "%7 : params Linear{D, D} = record %6, w", "field w of params"),
+    ("%6 : ℝ[D] = p.0", "%6 : ℝ[D] = p.2", "has no component 2"),
+    ("%6 : ℝ[D] = p.0", "%6 : ℝ[D] = θ.0", "is a tuple, not"),
+    ("set_elem 0 p, %6", "set_elem 1 p, %6", "component 1 has type ℝ[], the new value ℝ[D]"),
+    ("%12 : (ℝ[D], ℝ[]) = add p, %11", "%12 : (ℝ[D], ℝ[]) = add p, θ", "add does not apply"),
+    ("%10 : params Linear{D, D} = mul %9, %8", "%10 : params Linear{D, D} = add %9, %8", "add does not apply"),
+    ("%10 : params Linear{D, D} = mul %9, %8", "%10 : params Linear{D, D} = mul %6, %8", "mul does not apply"),
+    ("split_key 2 k", "split_key 3 k", "is declared (key, key), but split_key gives (key, key, key)"),
+    ("split_key 2 k", "split_key 2 p", "is a key, not"),
+    ("xavier_uniform %14", "xavier_uniform p", "is a key, not"),
+    ("normal 0.02 %14", "normal -1 %14", "standard deviation"),
+    ("stack_params %17, %10", "stack_params %17", "1 trees do not stack"),
+    ("= (%17, %12)", "= (%12, %17)", "but tuple gives"),
+]
+
+CALLS = [
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear.apply{In = D}(θ, x)", "the dim Out of Linear.apply is"),
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear.apply{In = D, Out = D, E = D}(θ, x)", "has no dim E"),
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear.apply{In = D, Out = D, In = D}(θ, x)", "is given twice"),
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear.apply{In = D, Out = 2*D}(θ, x)", "the argument has type"),
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear.apply{In = D, Out = D}(θ)", "takes 2 arguments, not 1"),
+    ("call Linear.apply{In = D, Out = D}(θ, x)", "call Linear{In = D, Out = D}(θ, x)", "Linear is no function"),
+    ("closure loss.lambda0[x]", "closure loss.lambda0[θ]", "the argument has type params"),
+    ("closure loss.lambda0[x]", "closure loss.lambda0[]", "but closure loss.lambda0 gives"),
+    ("closure loss.lambda0[x]", "closure loss.lambda0[x, θ, θ]", "the closure has 3"),
+    ("= grad %2", "= grad θ", "grad takes a function of one argument"),
+    ("apply %3(θ)", "apply %3(x)", "the function takes params"),
+    ("apply %3(θ)", "apply %3(θ, x)", "does not take 2 arguments"),
+    ("apply %3(θ)", "apply θ(θ)", "does not take 1 arguments"),
+    ("fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x)",
+     "fold 4 Linear.apply{In = D, Out = D}(stacked layers; acc x)", "is no stack of 4"),
+    ("fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x)",
+     "fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x; x)", "takes 2 arguments, the fold passes 3"),
+    ("fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x)",
+     "fold 3 loss{D = D, T = T}(stacked layers; acc x)", "gives ℝ[], the accumulator is"),
+    ("reverse scan", "reverse", "but fold with_extra gives ℝ[seq: T, D]"),
+    ("call Linear.apply{In = D, Out = D}(extra, x)", "call with_extra{D = D}(extra, x, extra)", "reaches itself"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [*NAMES, *MODULES, *OPERATIONS, *CALLS])
+def test_catches(old: str, new: str, says: str) -> None:
+    found = broken(old, new)
+    assert any(says in text for text in found), found
+
+
+# ------------------------------------------------------------------------------- every binding, broken in every way
+
+Mutation = Callable[[Binding, Program], Iterator[Binding]]
+
+
+def _with_op(b: Binding, op: Op) -> Binding:
+    return replace(b, op=op)
+
+
+def other_operands(b: Binding, program: Program) -> Iterator[Binding]:
+    """Too few or too many operands, where their number is fixed."""
+    if isinstance(b.op, Prim) and PRIMS[b.op.op].arity is not None:
+        if b.op.args:
+            yield _with_op(b, replace(b.op, args=b.op.args[:-1]))
+        yield _with_op(b, replace(b.op, args=(*b.op.args, "x")))
+
+
+def undefined_operands(b: Binding, program: Program) -> Iterator[Binding]:
+    if not isinstance(b.op, Prim):
+        return
+    for i in range(len(operands(b.op))):
+        yield _with_op(b, replace(b.op, args=tuple("nowhere" if j == i else v for j, v in enumerate(b.op.args))))
+
+
+def other_attributes(b: Binding, program: Program) -> Iterator[Binding]:
+    """Attributes of another kind, one too many, one too few where none may be missing."""
+    if not isinstance(b.op, Prim):
+        return
+    kinds = PRIMS[b.op.op].attrs
+    yield _with_op(b, replace(b.op, attrs=(*b.op.attrs, "a", "b")))
+    if b.op.attrs and kinds[-1] != "axis?":
+        yield _with_op(b, replace(b.op, attrs=b.op.attrs[:-1]))
+    if b.op.attrs:
+        for wrong in ("", -1, Fraction(1, 2), symbol("elsewhere"), True):
+            if not (isinstance(wrong, Fraction) and "rational" in kinds):
+                yield _with_op(b, replace(b.op, attrs=(*b.op.attrs[:-1], wrong)))
+
+
+def other_types(b: Binding, program: Program) -> Iterator[Binding]:
+    """A declared type that the operation does not have, where the type does not decide it."""
+    decides = {"zeros", "ones", "const", "dim", "normal", "xavier_uniform"}
+    wrong: list[Type] = [Key(), Hyper("bool"), TupleOf((b.type,))]
+    if not (isinstance(b.op, Prim) and b.op.op in decides):
+        wrong.append(_longer(b.type))
+    for ty in wrong:
+        if ty != b.type:
+            yield replace(b, type=ty)
+
+
+def _longer(ty: Type) -> Type:
+    match ty:
+        case Real(shape):
+            return Real(Shape(shape.prefix, (*shape.axes, Axis(None, constant(7)))))
+        case _:
+            return SCALAR_REAL
+
+
+def other_names(b: Binding, program: Program) -> Iterator[Binding]:
+    if isinstance(b.op, Prim) and b.op.args:
+        yield replace(b, name=b.op.args[0])
+
+
+def other_primitives(b: Binding, program: Program) -> Iterator[Binding]:
+    if isinstance(b.op, Prim):
+        yield _with_op(b, replace(b.op, op="nothing"))
+
+
+def _every_breakage(program: Program, mutation: Mutation) -> Iterator[tuple[str, Program]]:
+    for f in program.functions.values():
+        for i, b in enumerate(f.bindings):
+            for worse in mutation(b, program):
+                changed: Function = replace(f, bindings=(*f.bindings[:i], worse, *f.bindings[i + 1 :]))
+                yield f"{f.name}: {worse}", replace(program, functions={**program.functions, f.name: changed})
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [other_operands, undefined_operands, other_attributes, other_types, other_names, other_primitives],
+)
+def test_catches_every_mutation(mutation: Mutation) -> None:
+    tried = 0
+    for what, program in _every_breakage(parsed(ZOO), mutation):
+        tried += 1
+        assert problems(program), what
+    assert tried > 30
+
+
+def test_keys_of_the_tables_are_the_names() -> None:
+    program = parsed(ZOO)
+    functions = {("renamed" if n == "loss" else n): f for n, f in program.functions.items()}
+    assert any("is listed as renamed" in p for p in problems(replace(program, functions=functions)))
+    modules = {("Other" if n == "Tower" else n): m for n, m in program.modules.items()}
+    assert any("is listed as Other" in p for p in problems(replace(program, modules=modules)))
+
+
+def test_axis_names_may_be_absent_but_not_differ() -> None:
+    assert problems(parsed(ZOO.replace("%3 : ℝ[..., D] = exp %2", "%3 : ℝ[..., any: D] = exp %2"))) == []
+    found = broken("%9 : ℝ[..., model: D] = neg %8", "%9 : ℝ[..., seq: D] = neg %8")
+    assert any("is declared ℝ[..., seq: D], but neg gives ℝ[..., model: D]" in p for p in found)
