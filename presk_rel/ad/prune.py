@@ -19,7 +19,7 @@ from presk_rel.core.ir import Binding, Call, Closure, Function, Prim, Program, V
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import TupleOf
 
-Kind = Literal["grad", "vjp", "fwd", "bwd"]
+Kind = Literal["grad", "vjp", "helper", "fwd", "bwd"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,23 @@
 """What the sweep of a `.vjp` reads of its forward pass: the plan by which `ad.store` splits it (spec: "Residuals").
 
-A residual is a value of the forward pass, or the residuals of a callee. Projections, tuples, key splits and constants
-are computed again in the sweep rather than kept, from what they read.
+A residual is a value of the forward pass, or the residuals of a callee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from presk_rel.ad.known import known_functions
 from presk_rel.ad.prune import Generated
-from presk_rel.core.ir import Apply, Binding, Call, Function, Prim, Var, operands
-from presk_rel.core.prims import PRIMS
+from presk_rel.ad.reads import Reads, sweep_reads
+from presk_rel.core.ir import Apply, Binding, Call, Function, Var, operands
 from presk_rel.core.shapes import absorb, substitute
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Shape, TupleOf, Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Residual:
     """One residual: `primal` is the binding of the forward pass whose value it is, or, with `callee`, whose callee's
     residuals it is; `local` is its name in the sweep."""
@@ -29,17 +28,17 @@ class Residual:
     callee: Split | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """How a `.vjp` splits: the parameters of the primal its sweep reads, by index, the residuals in the order that the
-    forward pass computes them in, and the copies that the sweep computes again."""
+    forward pass computes them in, and what the sweep reads."""
 
     generated: Generated
     fwd: str
     bwd: str
     params: tuple[int, ...]
     residuals: tuple[Residual, ...]
-    again: frozenset[Var]
+    reads: Reads
 
     @property
     def type(self) -> TupleOf:
@@ -47,20 +46,11 @@ class Split:
         return TupleOf(tuple(r.type for r in self.residuals))
 
 
-@dataclass(slots=True)
-class _Reads:
-    """What a sweep reads: parameters, values that are kept, values that are computed again."""
-
-    params: set[Var] = field(default_factory=set[Var])
-    kept: set[Var] = field(default_factory=set[Var])
-    again: set[Var] = field(default_factory=set[Var])
-
-
 def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], splits: Mapping[str, Split]) -> Split:
     """The split of one `.vjp`, those of its callees being known."""
     vjp = functions[made.name]
     own = vjp.params[: len(forward.function.params)]
-    reads = _reads(made, vjp, {p.name for p in own}, splits)
+    reads = sweep_reads(vjp, made.copies, lambda b: _passed(made, b, splits))
     found = [Residual(made.origin[b.name], b.name, b.type) for b in vjp.bindings if b.name in reads.kept]
     for b in vjp.bindings:
         callee = callee_split(made, b, splits)
@@ -70,7 +60,7 @@ def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], s
     found.sort(key=lambda r: (forward.position[r.primal], r.callee is not None))
     head, _, suffix = made.name.rpartition(".vjp")
     params = tuple(i for i, p in enumerate(own) if p.name in reads.params)
-    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), frozenset(reads.again))
+    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), reads)
 
 
 def of_callee(b: Binding) -> Var:
@@ -85,42 +75,17 @@ def callee_split(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Sp
     return splits.get(b.op.fn)
 
 
-def _reads(made: Generated, vjp: Function, own: set[Var], splits: Mapping[str, Split]) -> _Reads:
-    copies = {b.name: b for b in vjp.bindings if b.name in made.copies}
-    reads = _Reads()
-    stack = [v for b in vjp.bindings if b.name not in copies for v in _sweep_reads(made, b, splits)]
-    while stack:
-        v = stack.pop()
-        if v in own:
-            reads.params.add(v)
-        elif v in copies and v not in reads.again and v not in reads.kept:
-            if _cheap(copies[v]):
-                reads.again.add(v)
-                stack.extend(operands(copies[v].op))
-            else:
-                reads.kept.add(v)
-    return reads
-
-
-def _sweep_reads(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Iterator[Var]:
+def _passed(made: Generated, b: Binding, splits: Mapping[str, Split]) -> tuple[Var, ...]:
     split = callee_split(made, b, splits)
     if split is None:
-        yield from operands(b.op)
-        return
+        return operands(b.op)
     assert isinstance(b.op, Call)
-    yield from passed_on(split, b.op)
+    return passed_on(split, b.op)
 
 
 def passed_on(split: Split, call: Call) -> tuple[Var, ...]:
     """Of the arguments of a `.vjp`, those its `.bwd` takes: the parameters it reads, then the cotangent."""
     return (*(call.args[i] for i in split.params), call.args[-1])
-
-
-def _cheap(b: Binding) -> bool:
-    if not isinstance(b.op, Prim):
-        return False
-    row = PRIMS[b.op.op]
-    return row.view or row.arity == 0 or b.op.op == "split_key"
 
 
 class Forward:
@@ -129,7 +94,7 @@ class Forward:
     def __init__(self, primal: Function) -> None:
         self.function = primal
         self.position = {b.name: i for i, b in enumerate(primal.bindings)}
-        self._types = {p.name: p.type for p in primal.params} | {b.name: b.type for b in primal.bindings}
+        self.types = {p.name: p.type for p in primal.params} | {b.name: b.type for b in primal.bindings}
         self._known = known_functions(primal.bindings)
 
     def call(self, name: Var) -> Call:
@@ -149,7 +114,7 @@ class Forward:
         given = dict(call.dim_args)
         params = [substitute(p.type, given, {}) for p in functions[call.fn].params]
         prefixes: dict[str, Shape] = {}
-        problem = absorb(params, [self._types[v] for v in call.args], prefixes)
+        problem = absorb(params, [self.types[v] for v in call.args], prefixes)
         if problem is not None:
             raise PreskBug("ad", f"{self.function.name}/{name}: {problem}")
         return substitute(substitute(callee.type, given, {}), {}, prefixes)

@@ -9,7 +9,7 @@ also waits when its function captured a gradient: in the next round that is a kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,8 +20,9 @@ from presk_rel.ad.prune import Generated, prune
 from presk_rel.ad.share import share
 from presk_rel.ad.specialize import specialize
 from presk_rel.ad.store import store
+from presk_rel.ad.sweep import wrt
 from presk_rel.ad.tangent import has_tangent, without_tangent
-from presk_rel.ad.vjp import reverse, wrt
+from presk_rel.ad.vjp import reverse
 from presk_rel.core.ir import Binding, Call, Closure, Function, Grad, Op, Param, Program, Var, operands
 from presk_rel.core.shapes import tangent
 from presk_rel.diagnostics import Diagnostic, PreskError
@@ -72,6 +73,7 @@ class _Round:
     made: list[Generated] = field(default_factory=list[Generated])
     vjps: dict[str, str] = field(default_factory=dict[str, str])
     grads: dict[str, str] = field(default_factory=dict[str, str])
+    helpers: dict[str, str] = field(default_factory=dict[str, str])
     queue: list[str] = field(default_factory=list[str])
     refusals: list[Diagnostic] = field(default_factory=list[Diagnostic])
     waiting: list[Diagnostic] = field(default_factory=list[Diagnostic])
@@ -85,13 +87,24 @@ class _Round:
             candidate = f"{name}{n}"
         return candidate
 
-    def want(self, primal: str) -> str:
+    def function(self, name: str) -> Function:
+        return self.functions[name]
+
+    def vjp(self, primal: str) -> str:
         if primal not in self.vjps:
             name = self.fresh(f"{primal}.vjp")
             self.vjps[primal] = name
             self.functions[name] = self.functions[primal]  # holds the name until the function is written
             self.queue.append(primal)
         return self.vjps[primal]
+
+    def helper(self, name: str, primal: str, write: Callable[[str], Function]) -> str:
+        if name not in self.helpers:
+            written = write(self.fresh(primal))
+            self.functions[written.name] = written
+            self.made.append(Generated(written.name, primal, "helper"))
+            self.helpers[name] = written.name
+        return self.helpers[name]
 
 
 def _round(program: Program, earlier: Iterable[Generated]) -> tuple[Program, list[Generated]]:
@@ -105,7 +118,7 @@ def _round(program: Program, earlier: Iterable[Generated]) -> tuple[Program, lis
     while done < len(r.queue):
         primal = r.queue[done]
         done += 1
-        vjp = reverse(r.functions[primal], r.vjps[primal], program.modules, r.functions, r.want)
+        vjp = reverse(r.functions[primal], r.vjps[primal], program.modules, r)
         r.refusals.extend(vjp.refusals)
         r.functions[vjp.function.name] = vjp.function
         r.made.append(Generated(vjp.function.name, primal, "vjp", vjp.copies, vjp.origin))
@@ -183,7 +196,7 @@ def _grad_function(r: _Round, primal: Function) -> str:
     types = tuple(tangent(primal.params[i].type) for i in which)
     b.note = None
     dims = tuple((d, symbol(d)) for d in primal.dims)
-    whole = b.emit(Call(r.want(primal.name), dims, (*(p.name for p in params), one)), TupleOf(types))
+    whole = b.emit(Call(r.vjp(primal.name), dims, (*(p.name for p in params), one)), TupleOf(types))
     ret = b.prim("proj", types[-1], whole, attrs=(len(which) - 1,))
     r.functions[name] = Function(name, primal.dims, params, types[-1], tuple(b.bindings), ret, primal.uses, primal.span)
     r.made.append(Generated(name, primal.name, "grad"))

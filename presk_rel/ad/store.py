@@ -15,7 +15,7 @@ from dataclasses import replace
 from presk_rel.ad.graph import callees_first
 from presk_rel.ad.prune import Generated, prune
 from presk_rel.ad.residuals import Forward, Residual, Split, callee_split, of_callee, passed_on, plan
-from presk_rel.core.ir import Binding, Call, DimArgs, Function, Op, Param, Prim, Program, Var
+from presk_rel.core.ir import Binding, Call, DimArgs, Fold, Function, Op, Param, Prim, Program, Var
 from presk_rel.core.prims import PRIMS
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import symbol
@@ -37,7 +37,7 @@ def store(program: Program, made: Iterable[Generated]) -> Program:
             continue
         for part in _parts(splits[name], program.functions, splits):
             functions[part.name] = part
-    kept = [g for g in made if g.kind == "grad"]
+    kept = [g for g in made if g.kind in ("grad", "helper")]
     for s in splits.values():
         kept += [Generated(s.fwd, s.generated.primal, "fwd")] if s.residuals else []
         kept += [Generated(s.bwd, s.generated.primal, "bwd"), s.generated]
@@ -79,17 +79,22 @@ def _forward(split: Split, f: Function) -> Function:
     """`f.fwd`: f with the calls whose callee keeps residuals turned into calls of its `.fwd`, and the residuals."""
     body, forward = _Body(f), Forward(f)
     kept: dict[Residual, Var] = {}
-    below = {r.primal: r for r in split.residuals if r.callee is not None}
+    below = {r.primal: r for r in split.residuals if r.callee is not None or r.type != forward.types[r.primal]}
     for b in f.bindings:
         r = below.get(b.name)
-        if r is None or r.callee is None:
+        if r is None:
             body.bindings.append(b)
+            continue
+        if r.callee is None:
+            assert isinstance(b.op, Fold)
+            kept[r] = body.fresh(replace(b.op, scan=True), r.type, f"{b.name} and the accumulators before")
+            body.bindings.append(replace(b, op=Prim("proj", (0,), (kept[r],))))
             continue
         call = forward.call(b.name)
         both = body.fresh(Call(r.callee.fwd, call.dim_args, call.args), TupleOf((b.type, r.type)), b.note)
         body.bindings.append(replace(b, op=Prim("proj", (0,), (both,))))
         kept[r] = body.fresh(Prim("proj", (1,), (both,)), r.type, f"residuals of {b.name}")
-    names = tuple(r.primal if r.callee is None else kept[r] for r in split.residuals)
+    names = tuple(kept.get(r, r.primal) for r in split.residuals)
     residuals = body.fresh(Prim("tuple", (), names), split.type, "residuals")
     result = TupleOf((f.result, split.type))
     ret = body.fresh(Prim("tuple", (), (f.ret, residuals)), result)
@@ -110,7 +115,7 @@ def _backward(split: Split, vjp: Function, splits: Mapping[str, Split]) -> Funct
             body.bindings.append(replace(b, op=Prim("proj", (index[b.name],), (whole.name,)), note=note))
         elif b.name not in made.copies:
             body.bindings.append(_in_sweep(body, made, b, whole.name, split, index, splits))
-        elif b.name in split.again:
+        elif b.name in split.reads.again:
             body.bindings.append(b)
     signature = (*params, *([whole] if split.residuals else []), ct)
     return Function(
@@ -130,7 +135,7 @@ def _in_sweep(
     """A binding of the sweep; a call of a `.vjp` becomes one of its `.bwd`, on the callee's residuals."""
     callee = callee_split(made, b, splits)
     if callee is None:
-        return b
+        return split.reads.redirected(b)
     assert isinstance(b.op, Call)
     *args, ct = passed_on(callee, b.op)
     if callee.residuals:

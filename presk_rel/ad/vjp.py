@@ -7,14 +7,15 @@ added to what they have. The result is the tuple of the cotangents of the parame
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from presk_rel.ad.builder import Builder
 from presk_rel.ad.derivatives import DERIVATIVES
-from presk_rel.ad.known import Known, known_functions
+from presk_rel.ad.folds import copy_fold, fold_adjoint
+from presk_rel.ad.known import known_functions
 from presk_rel.ad.names import rename
 from presk_rel.ad.row import Flat, Opaque, Site
+from presk_rel.ad.sweep import Sweep, Writer, wrt
 from presk_rel.ad.tangent import has_tangent
 from presk_rel.core.ir import (
     Apply,
@@ -33,35 +34,6 @@ from presk_rel.core.shapes import tangent
 from presk_rel.diagnostics import Diagnostic, PreskBug
 from presk_rel.elab.ty import ModuleDef, TupleOf
 
-WantVjp = Callable[[str], str]
-"""Asks for the `.vjp` of a function and says what it is called."""
-
-
-def wrt(function: Function) -> tuple[int, ...]:
-    """The parameters whose cotangents `.vjp` returns, before pruning."""
-    return tuple(i for i, p in enumerate(function.params) if has_tangent(p.type))
-
-
-@dataclass(slots=True)
-class Sweep:
-    """The state of one reverse sweep: `cts` are the cotangents so far, `at` the binding of the primal whose adjoint is
-    being written, `origin` the binding that a copy is of or that the call of a `.vjp` is the adjoint of."""
-
-    b: Builder
-    program: dict[str, Function]
-    want: WantVjp
-    refusals: list[Diagnostic]
-    known: dict[Var, Known]
-    cts: dict[Var, Var]
-    origin: dict[Var, Var]
-    at: Var = ""
-
-    def add(self, v: Var, ct: Var) -> None:
-        """Accumulate a cotangent of `v`."""
-        old = self.cts.get(v)
-        ty = tangent(self.b.types[v])
-        self.cts[v] = ct if old is None else self.b.prim("add", ty, old, ct)
-
 
 @dataclass(frozen=True, slots=True)
 class Vjp:
@@ -74,36 +46,52 @@ class Vjp:
     origin: dict[Var, Var]
 
 
-def reverse(f: Function, name: str, modules: dict[str, ModuleDef], program: dict[str, Function], want: WantVjp) -> Vjp:
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A binding of the primal and its copy: the operation on the copied names, and the names of its value and, for a
+    fold that also scans in the copy, of the whole."""
+
+    original: Binding
+    op: Op
+    value: Var
+    whole: Var
+
+
+def reverse(f: Function, name: str, modules: dict[str, ModuleDef], writer: Writer) -> Vjp:
     """`f.vjp`, called `name`."""
     b = Builder(modules)
     b.span = f.span
     renamed = {p.name: b.param(p.name, p.type) for p in f.params}
     ct = b.param("ct", tangent(f.result))
-    for binding in f.bindings:
-        _copy(b, binding, renamed)
-    copies = tuple(b.bindings)
-    origin = {copy.name: original.name for original, copy in zip(f.bindings, copies, strict=True)}
-    sweep = Sweep(b, program, want, [], known_functions(copies), {}, origin)
+    copies = [_copy(b, binding, renamed) for binding in f.bindings]
+    origin = {v: c.original.name for c in copies for v in (c.value, c.whole)}
+    kept = frozenset(binding.name for binding in b.bindings)
+    sweep = Sweep(f.name, b, writer, [], known_functions(b.bindings), {}, origin)
     sweep.add(renamed[f.ret], ct)
-    for original, copy in zip(reversed(f.bindings), reversed(copies), strict=True):
-        if copy.name in sweep.cts and has_tangent(copy.type):
-            sweep.at = original.name
-            b.span, b.note = original.span, f"adjoint of {original.name} ({_label(original.op)})"
-            _adjoint(sweep, copy)
+    for c in reversed(copies):
+        if c.value in sweep.cts and has_tangent(b.types[c.value]):
+            sweep.at = c.original.name
+            b.span, b.note = c.original.span, f"adjoint of {c.original.name} ({_label(c.original.op)})"
+            _adjoint(sweep, c)
     b.span = f.span
     outs = tuple(_cotangent(sweep, b.params[i].name) for i in wrt(f))
     b.note = None
     result = TupleOf(tuple(tangent(f.params[i].type) for i in wrt(f)))
     ret = b.prim("tuple", result, *outs)
     written = Function(name, f.dims, tuple(b.params), result, tuple(b.bindings), ret, f.uses, f.span)
-    return Vjp(written, tuple(sweep.refusals), frozenset(c.name for c in copies), origin)
+    return Vjp(written, tuple(sweep.refusals), kept, origin)
 
 
-def _copy(b: Builder, binding: Binding, renamed: dict[Var, Var]) -> None:
+def _copy(b: Builder, binding: Binding, renamed: dict[Var, Var]) -> _Copy:
     b.span, b.note = binding.span, f"primal {binding.name}, kept"
     user = binding.name if binding.name.partition("%")[0] else ""
-    renamed[binding.name] = b.emit(rename(binding.op, renamed), binding.type, user)
+    op = rename(binding.op, renamed)
+    if isinstance(op, Fold):
+        whole, value = copy_fold(b, binding.type, op, user)
+    else:
+        whole = value = b.emit(op, binding.type, user)
+    renamed[binding.name] = value
+    return _Copy(binding, op, value, whole)
 
 
 def _label(op: Op) -> str:
@@ -130,23 +118,22 @@ def _cotangent(sweep: Sweep, param: Var) -> Var:
     return sweep.b.prim("zeros_like", tangent(sweep.b.types[param]), param)
 
 
-def _adjoint(sweep: Sweep, binding: Binding) -> None:
-    match binding.op:
+def _adjoint(sweep: Sweep, c: _Copy) -> None:
+    ct = sweep.cts[c.value]
+    match c.op:
         case Prim(op, attrs, args):
-            _primitive(sweep, op, Site(attrs, args, binding.name, sweep.cts[binding.name]))
+            _primitive(sweep, op, Site(attrs, args, c.value, ct))
         case Call(fn, dim_args, args):
-            _call(sweep, fn, dim_args, args, sweep.cts[binding.name])
+            _call(sweep, fn, dim_args, args, ct)
         case Apply(fn, args) if fn in sweep.known:
             direct = sweep.known[fn].applied(args)
-            _call(sweep, direct.fn, direct.dim_args, direct.args, sweep.cts[binding.name])
+            _call(sweep, direct.fn, direct.dim_args, direct.args, ct)
         case Apply(fn):
-            why = f"cannot differentiate the application of `{fn}`: it is not a function known at compile time"
-            sweep.refusals.append(Diagnostic("E6002", why, binding.span))
+            sweep.refuse(f"cannot differentiate the application of `{fn}`: it is not a function known at compile time")
         case Fold():
-            why = "cannot differentiate through a stacked module yet"
-            sweep.refusals.append(Diagnostic("E6002", why, binding.span))
+            fold_adjoint(sweep, c.op, c.whole, ct)
         case Closure() | Grad():
-            raise PreskBug("ad", f"a function value ({binding.name}) has a cotangent")
+            raise PreskBug("ad", f"a function value ({c.value}) has a cotangent")
 
 
 def _primitive(sweep: Sweep, op: str, site: Site) -> None:
@@ -158,19 +145,18 @@ def _primitive(sweep: Sweep, op: str, site: Site) -> None:
         if isinstance(rule, Flat) or not has_tangent(sweep.b.types[v]):
             continue
         if isinstance(rule, Opaque):
-            why = f"cannot differentiate `{op}` with respect to a value of type {sweep.b.types[v]}: {rule.reason}"
-            sweep.refusals.append(Diagnostic("E6002", why, sweep.b.span))
+            sweep.refuse(f"cannot differentiate `{op}` by a value of type {sweep.b.types[v]}: {rule.reason}")
             continue
         sweep.add(v, rule(sweep.b, site, i))
 
 
 def _call(sweep: Sweep, fn: str, dim_args: DimArgs, args: tuple[Var, ...], ct: Var) -> None:
     """The callee's cotangents of the arguments that have one."""
-    which = wrt(sweep.program[fn])
+    which = wrt(sweep.writer.function(fn))
     if not which:
         return
     types = tuple(tangent(sweep.b.types[args[i]]) for i in which)
-    whole = sweep.b.emit(Call(sweep.want(fn), dim_args, (*args, ct)), TupleOf(types))
+    whole = sweep.b.emit(Call(sweep.writer.vjp(fn), dim_args, (*args, ct)), TupleOf(types))
     sweep.origin[whole] = sweep.at
     for k, i in enumerate(which):
         sweep.add(args[i], sweep.b.prim("proj", types[k], whole, attrs=(k,)))

@@ -68,7 +68,7 @@ def _fold(program: Program, op: Fold, dims: dict[str, int], env: dict[str, Value
     count, acc, seen = int(op.count.evaluate(dims)), env[op.acc], []
     for i in reversed(range(count)) if op.reverse else range(count):
         seen.append(acc)
-        slices = [tree(lambda a, i=i: a[i], env[v]) for v in op.stacked]
+        slices = [tree(lambda a, i=i: asarray(a[i]), env[v]) for v in op.stacked]
         acc = evaluate(program, op.body, _dims(op.dim_args, dims), [*slices, acc, *(env[v] for v in op.extras)])
     if not op.scan:
         return acc

@@ -1,0 +1,127 @@
+"""Folds in reverse: stacked parameters, tensors, extras, tuples as accumulators, folds that run backwards or scan."""
+
+from __future__ import annotations
+
+import pytest
+
+from presk_rel.ad.reverse import Remat
+from presk_rel.core.ir import Program
+from tests.ad.check import check_gradient, with_directional
+from tests.ad.interpreter import flat
+from tests.ad.test_function_values import read
+
+DIMS = {"B": 2, "D": 2, "L": 3}
+
+TOWER = """
+module Layer{D} {
+  param w : ℝ[D, D]  init = zeros
+  param b : ℝ[D]  init = zeros
+}
+module Tower{D L} {
+  param head : ℝ[D]  init = zeros
+  use blocks : stack{L}(Layer{D})
+}
+fn Layer.apply{D B}(θ : params Layer{D}, x : ℝ[batch: B, model: D], s : ℝ[]) -> ℝ[batch: B, model: D] {
+  w : ℝ[D, D] = θ.w
+  %4 : ℝ[batch: B, D] = dot x, w
+  b : ℝ[D] = θ.b
+  %6 : ℝ[batch: B, D] = add %4, b
+  %7 : ℝ[batch: B, D] = tanh %6
+  %8 : ℝ[batch: B, D] = mul %7, s
+  %9 : ℝ[batch: B, model: D] = add %8, x
+  return %9
+}
+fn loss{D B L}(x : ℝ[batch: B, model: D], s : ℝ[], θ : params Tower{D, L}) -> ℝ[] {
+  blocks : params stack{L}(Layer{D}) = θ.blocks
+  y : ℝ[batch: B, model: D] = fold L Layer.apply{D = D, B = B}(stacked blocks; acc x; s)
+  head : ℝ[D] = θ.head
+  %6 : ℝ[batch: B, model: D] = mul y, head
+  %7 : ℝ[batch: B, model: D] = pow 2 %6
+  %8 : ℝ[] = mean %7
+  return %8
+}
+fn loss_x{D B L}(θ : params Tower{D, L}, p : (ℝ[batch: B, model: D], ℝ[])) -> ℝ[] {
+  %2 : ℝ[batch: B, model: D] = p.0
+  %3 : ℝ[] = p.1
+  %4 : ℝ[] = call loss{D = D, B = B, L = L}(%2, %3, θ)
+  return %4
+}
+"""
+
+TUPLE = """
+fn body{D}(s : ℝ[D], t : ℝ[], p : (ℝ[D], ℝ[]), e : ℝ[D], g : ℝ[]) -> (ℝ[D], ℝ[]) {
+  a : ℝ[D] = p.0
+  c : ℝ[] = p.1
+  %7 : ℝ[D] = mul a, s
+  %8 : ℝ[D] = sin %7
+  %9 : ℝ[D] = add %8, e
+  %10 : ℝ[D] = mul %9, g
+  %11 : ℝ[] = mean %10
+  %12 : ℝ[] = mul %11, c
+  %13 : ℝ[] = add %12, t
+  %14 : (ℝ[D], ℝ[]) = (%9, %13)
+  return %14
+}
+fn loss{D L}(s : ℝ[L, D], p : ((ℝ[L, D], ℝ[L]), (ℝ[D], ℝ[]), ℝ[D], ℝ[])) -> ℝ[] {
+  st : (ℝ[L, D], ℝ[L]) = p.0
+  %3 : ℝ[L, D] = st.0
+  %4 : ℝ[L] = st.1
+  a : (ℝ[D], ℝ[]) = p.1
+  e : ℝ[D] = p.2
+  g : ℝ[] = p.3
+  %8 : (ℝ[D], ℝ[]) = fold L body{D = D}(stacked %3, %4; acc a; e, g)DIRECTION
+  %9 : ℝ[D] = %8.0
+  %10 : ℝ[] = %8.1
+  %11 : ℝ[] = sum %9
+  %12 : ℝ[] = mul %11, %10
+  return %12
+}
+"""
+
+SCAN = """
+fn body{D}(s : ℝ[D], a : ℝ[D]) -> ℝ[D] {
+  %2 : ℝ[D] = mul s, a
+  %3 : ℝ[D] = sin %2
+  return %3
+}
+fn loss{D L}(c : ℝ[L, D], p : (ℝ[L, D], ℝ[D])) -> ℝ[] {
+  s : ℝ[L, D] = p.0
+  a : ℝ[D] = p.1
+  both : (ℝ[D], ℝ[L, D]) = fold L body{D = D}(stacked s; acc a) DIRECTION
+  %5 : ℝ[D] = both.0
+  %6 : ℝ[L, D] = both.1
+  %7 : ℝ[L, D] = mul %6, c
+  %8 : ℝ[L, D] = mul %7, %5
+  %9 : ℝ[] = sum %8
+  return %9
+}
+"""
+
+PROGRAMS = {
+    "parameters of a tower": (TOWER, "loss"),
+    "input and extra of a tower": (TOWER, "loss_x"),
+    "tuples": (TUPLE.replace("DIRECTION", ""), "loss"),
+    "tuples, reverse": (TUPLE.replace("DIRECTION", " reverse"), "loss"),
+    "scan": (SCAN.replace("DIRECTION", "scan"), "loss"),
+    "scan, reverse": (SCAN.replace("DIRECTION", "reverse scan"), "loss"),
+}
+
+
+def program(name: str) -> tuple[Program, str]:
+    text, of = PROGRAMS[name]
+    return read(text), of
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_gradient_is_the_central_difference_and_store_changes_no_bit(name: str):
+    p, of = program(name)
+    _, kept = check_gradient(p, of, DIMS, remat="store")
+    _, computed = check_gradient(p, of, DIMS, remat="recompute")
+    assert flat(kept) == flat(computed)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("remat", ["store", "recompute"])
+def test_the_second_derivative_is_the_central_difference_of_the_first(name: str, remat: Remat):
+    p, of = program(name)
+    check_gradient(with_directional(p, of), f"{of}∂", DIMS, remat=remat)
