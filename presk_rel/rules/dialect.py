@@ -27,7 +27,7 @@ from presk_rel.rules.ast import (
     TypeDecl,
     Value,
 )
-from presk_rel.rules.reader import RESERVED, Clause, Declaration, Direction, Include, Item, read_items
+from presk_rel.rules.reader import RESERVED, Clause, Declaration, Direction, Include, Item, in_order, read_items
 from presk_rel.rules.validate import validate
 
 INCLUDE_LIMIT = 64
@@ -105,7 +105,7 @@ def _assemble(base: Program, items: list[Item]) -> Program:
     assembler.declare(items)
     assembler.read_clauses(base, [item for item in items if isinstance(item, Clause)])
     if assembler.found.has_errors:
-        raise PreskError(assembler.found.items)
+        raise PreskError(in_order(assembler.found))
     program = Program(
         assembler.relations,
         tuple(assembler.types.values()),
@@ -114,7 +114,7 @@ def _assemble(base: Program, items: list[Item]) -> Program:
     )
     validate(program, assembler.found)
     if assembler.found.has_errors:
-        raise PreskError(assembler.found.items)
+        raise PreskError(in_order(assembler.found))
     return program
 
 

@@ -122,8 +122,13 @@ def _fold(text: str, file: str, start: str, *, portable: bool) -> list[object]:
     folder = _Folder(file, text.split("\n"), portable)
     values = list(folder.fold(tree))
     if folder.found.has_errors:
-        raise PreskError(folder.found.items)
+        raise PreskError(in_order(folder.found))
     return values
+
+
+def in_order(found: Diagnostics) -> list[Diagnostic]:
+    """The diagnostics by file and place."""
+    return sorted(found.items, key=lambda d: (d.span is not None, d.span))
 
 
 def _syntax_error(error: lark.UnexpectedInput, text: str, file: str) -> Diagnostic:

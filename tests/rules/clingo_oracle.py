@@ -63,7 +63,9 @@ class _Writer:
         return f"{self.atom(rule.head)} :- {body}." if body else f"{self.atom(rule.head)}."
 
     def atom(self, atom: Atom) -> str:
-        return f"r_{atom.relation}({','.join(map(self.term, atom.arguments))})" if atom.arguments else f"r_{atom.relation}"
+        return (
+            f"r_{atom.relation}({','.join(map(self.term, atom.arguments))})" if atom.arguments else f"r_{atom.relation}"
+        )
 
     def literal(self, literal: Literal) -> str:
         match literal:
@@ -104,7 +106,11 @@ class _Writer:
             case Wildcard():
                 return "_"
             case Constant(value=value):
-                return str(value) if isinstance(value, int) else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+                return (
+                    str(value)
+                    if isinstance(value, int)
+                    else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+                )
             case Binary(operator=operator, left=left, right=right):
                 return f"({self.term(left)} {operator} {self.term(right)})"
             case _:

@@ -1,0 +1,25 @@
+"""The catalogue's examples of the rule language: the failing one gives exactly its code, the fixed one runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from presk_rel.diagnostics import PreskError
+from presk_rel.diagnostics.catalogue.page import CodePage
+from presk_rel.diagnostics.catalogue.rules import PAGES
+from presk_rel.rules.dialect import parse_program
+from presk_rel.rules.engine import solve
+
+RULE_PROGRAMS = [page for page in PAGES if ".decl" in page.fixed and page.fixed.startswith(".")]
+
+
+def test_the_examples_are_those_of_the_language_and_of_division() -> None:
+    assert [page.code for page in RULE_PROGRAMS] == [f"E91{n:02}" for n in range(1, 16) if n != 4] + ["E9130"]
+
+
+@pytest.mark.parametrize("page", RULE_PROGRAMS, ids=lambda page: page.code)
+def test_examples(page: CodePage) -> None:
+    with pytest.raises(PreskError) as caught:
+        solve(parse_program(page.failing), {}, "embedded")
+    assert {d.code for d in caught.value.diagnostics} == {page.code}
+    solve(parse_program(page.fixed), {}, "embedded")
