@@ -75,4 +75,4 @@ def program(text: str) -> Program:
     read = load(text, "test.core", found)
     assert read is not None, [d.message for d in found.items]
     assert not found.has_errors, [d.message for d in found.items]
-    return differentiate(read) if "= grad" in text else read
+    return differentiate(read, "recompute") if "= grad" in text else read

@@ -189,7 +189,7 @@ def test_a_key_in_the_accumulator_gives_every_iteration_its_own_draw():
     assert one[1]["data"] != two[1]["data"]
 
 
-# ------------------------------------------------------------------------------------------------ trees, hyperparameters
+# ----------------------------------------------------------------------------------------------- trees, hyperparameters
 
 TREES = """
 module Pair{N} {

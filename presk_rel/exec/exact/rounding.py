@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from presk_rel.exec.exact.untyped import arb
@@ -50,10 +51,26 @@ def round_ball(x: Ball, digits: int, floor: int) -> Decimal | Below | None:
     mid, rad, exponent = int(triple[0]), int(triple[1]), int(triple[2])
     if abs(mid) <= rad:
         return BELOW if abs(x) < arb((1, -floor)) else None
-    low, high = _nearest(abs(mid) - rad, digits), _nearest(abs(mid) + rad, digits)
-    if low != high:
+    common = _common(abs(mid), rad, digits)
+    if common is None:
         return None
-    return Decimal(_written(mid < 0, low[0], low[1] + exponent), low[1] + exponent)
+    unit = common[1] + exponent
+    return Decimal(_written(mid < 0, common[0], unit), unit)
+
+
+def _common(mid: int, rad: int, digits: int) -> tuple[int, int] | None:
+    """What both ends of `mid ± rad` round to, if it is one decimal. One division decides almost always: the ends lie on
+    one side of the same half."""
+    k = decimal_length(mid) - digits
+    if k > 0:
+        m, rest = divmod(mid, power_of_ten(k))
+        half = power_of_ten(k) // 2
+        if rad <= rest < half - rad:
+            return m, k
+        if half + rad < rest < 2 * half - rad and m + 1 < power_of_ten(digits):
+            return m + 1, k
+    low, high = _nearest(mid - rad, digits), _nearest(mid + rad, digits)
+    return low if low == high else None
 
 
 def _round_exact(x: Ball, digits: int) -> Decimal | None:
@@ -90,26 +107,33 @@ def _nearest(n: int, digits: int) -> tuple[int, int]:
     return (m // 10, k + 1) if m == 10**digits else (m, k)
 
 
+@lru_cache(maxsize=1024)
+def power_of_ten(k: int) -> int:
+    return 10**k
+
+
 def decimal_length(n: int) -> int:
     """The number of decimal digits of `n > 0`."""
     guess = int((n.bit_length() - 1) * 0.30102999566398120) + 1
-    return guess + 1 if n >= 10**guess else guess
+    return guess + 1 if n >= power_of_ten(guess) else guess
 
 
 def _written(negative: bool, digits: int, exponent: int) -> str:
     text = str(digits)
-    kept = text.rstrip("0")
-    exponent += len(text) - len(kept)
-    lead = exponent + len(kept) - 1
+    width = len(text)
+    lead = exponent + width - 1
     sign = "-" if negative else ""
-    if not -7 <= lead < len(text):
-        tail = f".{kept[1:]}" if len(kept) > 1 else ""
-        return f"{sign}{kept[0]}{tail}e{lead}"
-    if exponent >= 0:
-        return sign + kept + "0" * exponent
-    if lead >= 0:
-        return f"{sign}{kept[: lead + 1]}.{kept[lead + 1 :]}"
-    return f"{sign}0.{'0' * (-lead - 1)}{kept}"
+    if -7 <= lead < 0:
+        return f"{sign}0.{_ZEROS[-lead - 1]}{text.rstrip('0')}"
+    kept = text.rstrip("0")
+    if 0 <= lead < width:
+        whole, tail = text[: lead + 1], kept[lead + 1 :]
+        return f"{sign}{whole}.{tail}" if tail else sign + whole
+    tail = f".{kept[1:]}" if len(kept) > 1 else ""
+    return f"{sign}{kept[0]}{tail}e{lead}"
+
+
+_ZEROS = tuple("0" * n for n in range(8))
 
 
 def bound_text(unit: int | None, floor: int | None) -> str:
