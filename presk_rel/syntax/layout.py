@@ -16,12 +16,13 @@ its opening token becomes ERROR, and the declarations after it are read as if it
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Pos, Span
 from presk_rel.syntax.token import (
-    CONTINUES, DECIMAL, END, ERROR, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, SCALARS, STRING, TYPED, Token,
+    CONTINUES, DECIMAL, END, ERROR, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, SCALARS, STRING, TYPED, Token,
 )  # fmt: skip
 
 MAX_NESTING: Final = 200
@@ -75,6 +76,7 @@ class _Filter:
     stack: list[_Open] = field(default_factory=list[_Open])
     restarts: list[tuple[int, Level]] = field(default_factory=list[tuple[int, Level]])
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
+    opened: Counter[str] = field(default_factory=Counter[str])
     closes: dict[int, int] = field(default_factory=dict[int, int])
     commas: set[int] = field(default_factory=set[int])
     colons: list[tuple[int, str, int]] = field(default_factory=list[tuple[int, str, int]])
@@ -117,7 +119,7 @@ class _Filter:
     # -------------------------------------------------------------------------------------------- line breaks
 
     def newline(self, token: Token, i: int) -> None:
-        if not self.out or self.raw[i + 1].kind in CONTINUES or self.out[-1].kind == NEWLINE:
+        if not self.out or self.out[-1].kind == NEWLINE or self.goes_on(self.raw[i + 1].kind):
             return
         if self.out[-1].kind == "=" and self.level(i + 1) is None:
             return
@@ -126,11 +128,21 @@ class _Filter:
             if top.kind in _BODIES:
                 if top.index == len(self.out) - 1:
                     return
-            elif top.lets and self.out[-1].kind in _ENDS_VALUE:
+            elif top.lets and self.is_value_end():
                 top.lets -= 1
             else:
                 return
         self.end_line(token.end)
+
+    def is_value_end(self) -> bool:
+        """Whether an expression can end here; after `.` reserved words are names."""
+        kind = self.out[-1].kind
+        return kind in _ENDS_VALUE or (kind in RESERVED and kind != "λ" and self.out[-2].kind == ".")
+
+    def goes_on(self, following: str) -> bool:
+        """A configuration item may be called `uses`."""
+        in_config = len(self.stack) == 1 and self.stack[0].kind == "config"
+        return following in CONTINUES and not (following == "uses" and in_config)
 
     def end_line(self, end: Pos) -> None:
         """The token stands directly after what it ends, where a caret can show it."""
@@ -162,8 +174,8 @@ class _Filter:
             return "decl" if kind in _DECLS and (certain or free) else None
         if body.indented is None:
             body.indented = self.raw[i].start.column > body.column
-        if certain and body.indented and self.raw[i].start.column <= body.column:
-            return "decl" if kind in _DECLS else None
+        if certain and kind in _DECLS and self.raw[i].start.column <= body.column and (body.indented or kind != "fn"):
+            return "decl"
         if body.kind == "config":
             return "config_item" if (free and kind != "}") or (certain and kind in _DECLS) else None
         return "member" if kind in _DECL_STARTS and (certain or free) else None
@@ -177,6 +189,7 @@ class _Filter:
         kind = self.body_kind(i) if token.kind == "{" and not self.stack else token.kind
         column = self.raw[self.head].start.column if kind in _BODIES else 0
         self.stack.append(_Open(kind, len(self.out), column=column))
+        self.opened[_CLOSING[token.kind]] += 1
         self.out.append(token)
         brackets = len(self.stack) - (self.body() is not None)
         if brackets > MAX_NESTING and not self.reported:
@@ -206,7 +219,7 @@ class _Filter:
             return
         if depth < len(self.stack) - 1:
             self.unclosed(depth + 1, token)
-        opened = self.stack.pop()
+        opened = self.pop()
         self.closes[opened.index] = len(self.out)
         if opened.kind in _BODIES:
             if self.out[-1].kind != NEWLINE and opened.index != len(self.out) - 1:
@@ -215,6 +228,11 @@ class _Filter:
         if opened.index != self.type_params:
             self.type_params = -1
         self.out.append(token)
+
+    def pop(self) -> _Open:
+        opened = self.stack.pop()
+        self.opened[_CLOSING.get(opened.kind, "}")] -= 1
+        return opened
 
     def stray(self, token: Token) -> None:
         """A closing bracket with no partner; where another bracket is open, that one is closed by the wrong sign."""
@@ -229,11 +247,14 @@ class _Filter:
         self.out.append(token._replace(kind=ERROR))
 
     def matching(self, closer: str) -> int:
-        for depth in range(len(self.stack) - 1, -1, -1):
-            kind = self.stack[depth].kind
-            if _CLOSING.get(kind, "}") == closer:
-                return depth
-        return -1
+        """The innermost open bracket that `closer` closes, or -1. What is open above it is dropped by the caller, so the
+        searches that succeed cost no more than the brackets themselves; the others are told by the count."""
+        if not self.opened[closer]:
+            return -1
+        depth = len(self.stack) - 1
+        while _CLOSING.get(self.stack[depth].kind, "}") != closer:
+            depth -= 1
+        return depth
 
     def unclosed(self, keep: int, at: Token) -> None:
         """Everything above `keep` is still open at `at`: the innermost is reported, all become ERROR."""
@@ -244,7 +265,7 @@ class _Filter:
             labels = () if at.kind == END else (Label(where, f"still open at this `{at.text or at.kind}`"),)
             self.report("E0004", f"this `{opener}` is never closed", index, labels=labels)
         while len(self.stack) > keep:
-            opened = self.stack.pop()
+            opened = self.pop()
             if opened.kind in _BODIES:
                 self.synthesize_close(at)
             else:

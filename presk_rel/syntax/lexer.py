@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Final
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
 from presk_rel.syntax.token import DECIMAL, END, ERROR, NAME, NAT, NEWLINE, QUANTITY, STRING, SYNONYMS, WORD_KINDS, Token
@@ -19,7 +20,7 @@ _TOKEN = re.compile(
       | (?P<newline>\n)
       | (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
       | (?P<synonym><<|><|[@\u0387]|\\lambda(?![0-9A-Za-z_\x80-\U0010FFFF])|\\)
-      | (?P<word>[A-Za-z_\x80-\U0010FFFF][0-9A-Za-z_\x80-\U0010FFFF]*)
+      | (?P<word>[A-Za-z_\x80-\U0010FFFF])
       | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
       | (?P<skip>--[^\n]*|\Z)
       | (?P<other>.))
@@ -29,6 +30,10 @@ _TOKEN = re.compile(
 _UNIT = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)?")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
+MAX_NAME: Final = 1000
+"""The time of normalization grows with the square of a name's length."""
+
+_FIRST = frozenset(" \t\r\n0123456789()[]{},:=.<>+-*/%^|·\u0387@⊗∘\\\"")
 _MIDDLE_DOTS = "\u00b7\u0387"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -52,13 +57,14 @@ _LOOK_ALIKES = {
 }
 
 
-@lru_cache(maxsize=4096)
-def _identifier(run: str) -> str:
-    """The longest identifier that `run` starts with, as written; "" if there is none. `·` is never part of one."""
-    for i, character in enumerate(run):
-        if character in _MIDDLE_DOTS or not (run[0] + character if i else character).isidentifier():
-            return run[:i]
-    return run
+def _continues(character: str) -> bool:
+    """XID_Continue, but for `·` and what is canonically equivalent to it: they are never part of an identifier."""
+    return ("a" + character).isidentifier() and character not in _MIDDLE_DOTS
+
+
+def _starts_nothing(character: str) -> bool:
+    """Whether no token starts with the character."""
+    return not (character.isidentifier() or character in _FIRST)
 
 
 @lru_cache(maxsize=4096)
@@ -91,7 +97,10 @@ class _Lexer:
             elif kind == "ascii":
                 word = found.group(kind)
                 reserved = WORD_KINDS.get(word)
-                at = self.add(reserved or NAME, reserved or word, start, end)
+                if end - start > MAX_NAME:
+                    at = self.too_long(start, end)
+                else:
+                    at = self.add(reserved or NAME, reserved or word, start, end)
             else:
                 at = end if kind == "skip" else self.rare(kind, start, end)
         self.add(END, "", size, size)
@@ -107,7 +116,7 @@ class _Lexer:
             symbol = SYNONYMS[self.text[at:end]]
             return self.add(symbol, symbol, at, end)
         if kind == "word":
-            return self.word(at, self.text[at:end])
+            return self.word(at)
         if kind == "number":
             return self.number(at, end)
         return self.string(at, end) if kind == "string" else self.other(at)
@@ -125,23 +134,33 @@ class _Lexer:
         self.add(ERROR, "", start, end)
         return end
 
-    def word(self, at: int, run: str) -> int:
-        name = run if run.isascii() else _identifier(run)
-        if not name:
+    def word(self, at: int) -> int:
+        if not self.text[at].isidentifier():
             return self.other(at)
-        text = _nfc(name)
+        end = self.word_end(at + 1)
+        if end - at > MAX_NAME:
+            return self.too_long(at, end)
+        text = _nfc(self.text[at:end])
         reserved = WORD_KINDS.get(text)
-        return self.add(reserved or NAME, reserved or text, at, at + len(name))
+        return self.add(reserved or NAME, reserved or text, at, end)
+
+    def too_long(self, at: int, end: int) -> int:
+        return self.error("E0011", f"a name has at most {MAX_NAME} characters, this one has {end - at}", at, end)
+
+    def word_end(self, at: int) -> int:
+        text, size = self.text, len(self.text)
+        while at < size and _continues(text[at]):
+            at += 1
+        return at
 
     def number(self, start: int, end: int) -> int:
         text = self.text
         unit = _UNIT.match(text, end)
         stop = unit.end() if unit else end
-        if stop < len(text) and (text[stop] == "_" or ("a" + text[stop]).isidentifier()) and text[stop] not in _MIDDLE_DOTS:
-            while stop < len(text) and ("a" + text[stop]).isidentifier():
-                stop += 1
+        wrong = self.word_end(stop)
+        if wrong > stop:
             help = "a unit is letters, or letters `/` letters: `5ms`, `204GB/s`; a product is written with `*`"
-            return self.error("E0007", f"malformed number `{text[start:stop][:40]}`", start, stop, help)
+            return self.error("E0007", f"malformed number `{text[start:wrong][:40]}`", start, wrong, help)
         if unit:
             # number and unit travel in one text, separated by a space: neither can contain one
             self.add(QUANTITY, f"{text[start:end]} {_nfc(unit.group())}", start, stop)
@@ -176,8 +195,11 @@ class _Lexer:
             stop = self.text.find("\n", at)
             self.error("E0003", "this string is never closed", at, at + 1, 'a string ends with `"` on the line it starts')
             return len(self.text) if stop < 0 else stop
+        end = at + 1
+        while end < len(self.text) and _starts_nothing(self.text[end]):
+            end += 1
         message = f"unexpected character `{visible(character)}`"
-        return self.error("E0001", message, at, at + 1, _LOOK_ALIKES.get(character))
+        return self.error("E0001", message, at, end, _LOOK_ALIKES.get(character))
 
 
 def visible(text: str) -> str:

@@ -108,4 +108,13 @@ PAGES: Final = (
         "`presk check examples/mlp.psk`, with the path of a file that exists.",
         situation=True,
     ),
+    CodePage(
+        "E0011",
+        "error",
+        "limit",
+        "name too long",
+        "A name has at most 1000 characters.",
+        f"dim {'x' * 1001}\n",
+        f"dim {'x' * 1000}\n",
+    ),
 )
