@@ -108,6 +108,12 @@ def _run(command: list[str], time_limit: float) -> str:
     if "arithmetic exception" in said:
         raise PreskError([Diagnostic("E9130", "a rule divides by zero", None)])
     if done.returncode != 0 or "Error" in said:
-        last = "; ".join(said.splitlines()[:4]) or f"exit status {done.returncode}"
-        raise _impossible("E9123", f"Soufflé failed: {last}")
+        raise _impossible("E9123", f"Soufflé failed: {_complaint(said) or f'exit status {done.returncode}'}")
     return done.stdout.decode("utf-8", "replace")
+
+
+def _complaint(said: str) -> str:
+    """The errors in what Soufflé said, without its warnings; its last words, if it calls nothing an error."""
+    lines = said.splitlines()
+    errors = [line for line in lines if line.startswith("Error")]
+    return "; ".join(errors[:3] or lines[-3:])

@@ -37,11 +37,12 @@ from presk_rel.rules.walk import (
     rename_apart,
     rule_terms,
     scope_variables,
+    subterms,
     used_atoms,
 )
 
-ARITY_LIMIT = 64
-"""Columns of a relation."""
+ARITY_LIMIT = 20
+"""Columns of a relation: what Soufflé's interpreter takes, less what its own transformations add."""
 
 
 def validate(program: Program, found: Diagnostics) -> None:
@@ -167,12 +168,8 @@ def _check_wildcards(rule: Rule, found: Diagnostics) -> None:
 
 
 def _refuse_wildcards(terms: Iterable[Term], span: Span, found: Diagnostics) -> None:
-    if any(isinstance(t, Wildcard) for t in _outside_aggregates(terms)):
+    if any(isinstance(t, Wildcard) for term in terms for t in subterms(term)):
         found.error("E9109", "`_` has no value here; it may only be an argument of a relation in a body", span)
-
-
-def _outside_aggregates(terms: Iterable[Term]) -> Iterable[Term]:
-    return (t for term in terms for t in deep_terms([term]) if not isinstance(term, Aggregate))
 
 
 def _check_bound(rule: Rule, found: Diagnostics) -> None:

@@ -28,7 +28,7 @@ PAGES: Final = (
         "E9102",
         "rules beyond a limit",
         "A term nests deeper than 100 levels, `;` multiplies out to more than 256 alternatives, a relation has more "
-        "than 64 columns, or includes nest deeper than 64 files.",
+        "than 20 columns, or includes nest deeper than 64 files.",
         ".decl p(x:number)\np(" + "-(" * 150 + "x" + ")" * 150 + ") :- p(x).",
         ".decl p(x:number)\np(-x) :- p(x).",
         "limit",
