@@ -37,7 +37,7 @@ from presk_rel.elab.ty import (
 from presk_rel.exec import keys
 from presk_rel.exec.convert import convert, facts
 from presk_rel.exec.literals import Node
-from presk_rel.exec.shapes import Env, Fact, axes, bind_prefixes, fail, length, solve
+from presk_rel.exec.shapes import MAX_LENGTH, Env, Fact, axes, bind_prefixes, fail, length, solve
 from presk_rel.exec.values import (
     HostReals,
     IndexTensor,
@@ -50,6 +50,8 @@ from presk_rel.exec.values import (
     shape_of,
     stack,
 )
+
+MAX_LAYERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ def _known_names(fn: Function, given: Mapping[str, Node], dims: Mapping[str, int
     for name in dims:
         if name not in symbols:
             fail("E7010", f"`{fn.name}` has no dimension `{name}`; it has {_listed(list(fn.dims))}", None)
+        if not 0 <= dims[name] <= MAX_LENGTH:
+            fail("E7017", f"--dim {name}={dims[name]}: a dimension is a natural of at most 2^62", None)
 
 
 def _listed(names: list[str]) -> str:
@@ -220,7 +224,10 @@ def initial(modules: dict[str, ModuleDef], instance: Instance, env: Env, key: by
                     made[f.name] = initial(modules, ty.instance, env, k, where)
             return TreeValue(made)
         case Stacked(count, inner):
-            own = keys.split(key, length(count, env, where))
+            total = length(count, env, where)
+            if total > MAX_LAYERS:
+                fail("E7006", f"{where} has {total:,} layers; at most {MAX_LAYERS:,} are drawn", None, exit_status=3)
+            own = keys.split(key, total)
             layers = [initial(modules, inner, env, k, where) for k in own]
             return stack(layers, layers[0] if layers else initial(modules, inner, env, key, where))
         case Composed(outer, inner):

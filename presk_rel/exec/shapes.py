@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import NoReturn
 
 from presk_rel.core.ir import Function, Program
@@ -32,6 +33,8 @@ from presk_rel.exec.values import IndexTensor, MaskTensor, RunAxes, Tensor, Tupl
 from presk_rel.smt.linear import Linear, constant
 
 MAX_LENGTH = 2**62
+MAX_ENTRIES = 2**57
+"""Of one tensor, lengths of 0 counted as 1: beyond this numpy has no array, not even one without memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,11 @@ def length(form: Linear, env: Env, where: str, span: Span | None = None) -> int:
 def axes(shape: Shape, env: Env, where: str, span: Span | None = None) -> RunAxes:
     """The run-time axes of a static shape."""
     lead = env.prefixes.get(shape.prefix, ()) if shape.prefix is not None else ()
-    return (*lead, *((a.name, length(a.length, env, where, span)) for a in shape.axes))
+    run = (*lead, *((a.name, length(a.length, env, where, span)) for a in shape.axes))
+    if prod(max(n, 1) for _, n in run) > MAX_ENTRIES:
+        sizes = " · ".join(f"{n:,}" for _, n in run)
+        fail("E7006", f"a tensor of {sizes} entries, in {where}, is beyond 2^57", span, exit_status=3)
+    return run
 
 
 def close(ty: Type, env: Env, where: str) -> Type:

@@ -149,6 +149,7 @@ def test_unbound_unknown_and_impossible_dims():
     assert code(refused(IDENTITY, {}, M=2)) == "E7010"
     assert code(refused(IDENTITY, {"z": 1}, N=2)) == "E7010"
     assert code(refused(BOUNDED, {}, T=9)) == "E7017"
+    assert code(refused(BOUNDED, {}, T=-1)) == "E7017"
     assert code(refused(HALVES, {}, D=5)) == "E7017"
     assert code(refused("fn f{V}(t : idx[V][2]) -> ℝ[2] {\n  y : ℝ[2] = real t\n  return y\n}", {}, V=0)) == "E7003"
     assert code(refused("fn f{N}(x : ℝ[N]) -> ℝ[] {\n  y : ℝ[] = mean x\n  return y\n}", {}, N=0)) == "E7003"
@@ -160,12 +161,57 @@ def test_no_such_entry_suggests_names():
     assert "`mse_grad`" in (error.diagnostics[0].help or "")
 
 
-@pytest.mark.parametrize("dims", [{"B": 2, "D": 10**9}, {"B": 2, "D": 10**6}, {"B": 2, "D": 2**62 // 4}])
-def test_what_cannot_fit_is_refused_with_the_numbers_before_anything_is_made(dims: dict[str, int]):
-    error = refused(MLP, {}, entry="mse_grad", **dims)
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (10**6, "exact reals at its peak: about 2"),
+        (10**9, "a tensor of 1,000,000,000 · 4,000,000,000 entries"),
+        (2**60, "beyond 2^57"),
+    ],
+)
+def test_what_cannot_fit_is_refused_with_the_numbers_before_anything_is_made(size: int, words: str):
+    error = refused(MLP, {}, entry="mse_grad", B=2, D=size)
     assert (code(error), error.exit_status) == ("E7006", 3)
-    assert "exact reals at its peak" in message(error)
-    assert "allowed" in message(error)
+    assert words in message(error)
+
+
+FILLED = """
+fn f{N M}(x : ℝ[]) -> ℝ[] {
+  a : ℝ[N, M] = ones
+  b : ℝ[M, N] = ones
+  c : ℝ[N, N] = dot a, b
+  y : ℝ[] = sum c
+  return y
+}
+fn g{N M}(x : ℝ[]) -> ℝ[N, M] {
+  a : ℝ[N, M] = zeros
+  return a
+}
+fn step(acc : nat) -> nat {
+  y : nat = mul acc, acc
+  return y
+}
+fn h{N M}(n : nat) -> nat {
+  y : nat = fold N step(stacked ; acc n)
+  return y
+}
+fn p{N M}(n : nat) -> nat {
+  y : nat = pow 1000000000 n
+  return y
+}
+"""
+
+
+@pytest.mark.parametrize("entry", ["f", "g"])
+@pytest.mark.parametrize("size", [10**6, 10**9, 2**61])
+def test_tensors_that_repeat_one_entry_are_refused_where_they_are_written_out(entry: str, size: int):
+    error = refused(FILLED, {}, entry=entry, N=size, M=size)
+    assert (code(error), error.exit_status) == ("E7006", 3)
+
+
+def test_hyperparameters_do_not_grow_without_end():
+    assert code(refused(FILLED, {"n": Fraction(3)}, entry="h", N=10**12, M=1)) == "E7006"
+    assert code(refused(FILLED, {"n": Fraction(3)}, entry="p", N=1, M=1)) == "E7006"
 
 
 def test_a_limit_of_memory_may_be_given():

@@ -12,7 +12,7 @@ reader, a call's argument included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -44,11 +44,11 @@ LastUse = Iterable[tuple[str, str, int]]
 
 @dataclass(slots=True)
 class Loop:
-    """A fold under way: the iterations left (in reverse), and, for a scan, the accumulators so far by iteration."""
+    """A fold under way: the iterations left, and, for a scan, the accumulators so far by iteration."""
 
     fold: Fold
     dims: dict[str, int]
-    left: list[int]
+    left: Iterator[int]
     total: int
     stacked: tuple[Value, ...]
     acc: Value
@@ -202,23 +202,23 @@ class Interpreter:
     def _start(self, frames: list[Frame], frame: Frame, binding: Binding, fold: Fold, args: tuple[Value, ...]) -> None:
         total = length(fold.count, frame.env, f"`{frame.fn.name}`", binding.span)
         n = len(fold.stacked)
-        frame.loop = Loop(fold, self._dims(fold.dim_args, frame), [], total, args[:n], args[n], args[n + 1 :])
-        frame.loop.left = self.iterations(fold, total)
+        left = self.iterations(fold, total)
+        frame.loop = Loop(fold, self._dims(fold.dim_args, frame), left, total, args[:n], args[n], args[n + 1 :])
         self._iterate(frames, frame, binding)
 
-    def iterations(self, fold: Fold, total: int) -> list[int]:
-        """The iterations to run, last first."""
-        return list(range(total)) if fold.reverse else list(range(total - 1, -1, -1))
+    def iterations(self, fold: Fold, total: int) -> Iterator[int]:
+        """The iterations to run, in order."""
+        return iter(range(total - 1, -1, -1) if fold.reverse else range(total))
 
     def _iterate(self, frames: list[Frame], frame: Frame, binding: Binding) -> None:
         loop = frame.loop
         if loop is None:
             raise PreskBug("exec", f"no fold under way in {frame.fn.name}")
-        if not loop.left:
+        i = next(loop.left, None)
+        if i is None:
             frame.loop = None
             self._bind(frame, binding, self.folded(frame, binding, loop))
             return
-        i = loop.left.pop()
         self.iterating(loop)
         if loop.fold.scan:
             loop.before[i] = loop.acc

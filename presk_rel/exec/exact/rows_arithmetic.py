@@ -24,6 +24,8 @@ from presk_rel.exec.values import (
     shape_of,
 )
 
+MAX_HYPER_BITS = 1_000_000
+
 
 def row_unary(step: Step) -> Value:
     match step.args[0]:
@@ -36,7 +38,10 @@ def row_unary(step: Step) -> Value:
 def row_pow(step: Step) -> Value:
     n = index_of(step)
     if isinstance(step.args[0], HyperValue):
-        return HyperValue(step.args[0].kind, step.args[0].value ** n)
+        q = step.args[0].value
+        if _bits(q) * n > MAX_HYPER_BITS and abs(q) != 1:
+            fail("E7006", f"a hyperparameter to the power {n}, in {step.where}, is too large", step.site.span)
+        return HyperValue(step.args[0].kind, q**n)
     return step.result(step.kernel.power(step.data(0), n, step.site))
 
 
@@ -65,8 +70,14 @@ def _hyper(step: Step, a: Fraction, b: Fraction) -> Value:
             q = a * b
         case _:
             q = a / b
+    if _bits(q) > MAX_HYPER_BITS:
+        fail("E7006", f"a hyperparameter of {_bits(q)} bits, in {step.where}, is too large", step.site.span)
     whole = step.type.kind in ("nat", "int")
     return HyperValue(step.type.kind, Fraction(int(q)) if whole else q)
+
+
+def _bits(q: Fraction) -> int:
+    return max(q.numerator.bit_length(), q.denominator.bit_length())
 
 
 def _tensors(step: Step, a: Array, b: Array) -> Array:

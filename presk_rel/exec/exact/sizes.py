@@ -8,7 +8,7 @@ A fold is entered once: its iterations are alike.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -134,6 +134,8 @@ class Estimator(Interpreter):
             averaged(step, 0 if op.op == "mean" else 1)
         if op.op in STRUCTURAL or isinstance(binding.type, Hyper):
             return ROWS[op.op](step)
+        if op.op in HEAVY:
+            self.peak = max(self.peak, self.live + sum(entries_of(a) for a in args))
         chain = max((chain_of(a) for a in args), default=0)
         cost = 0 if PRIMS[op.op].view or op.op in REPEATING else 2 if op.op in HEAVY else 1
         return self.blank(binding.type, frame.env, chain + cost, str(step.site))
@@ -186,9 +188,9 @@ class Estimator(Interpreter):
 
     # -------------------------------------------------------------------------------------------------------- folds
 
-    def iterations(self, fold: Fold, total: int) -> list[int]:
+    def iterations(self, fold: Fold, total: int) -> Iterator[int]:
         self.multiplier *= max(total, 1)
-        return [0] if total else []
+        return iter(range(min(total, 1)))
 
     def iterating(self, loop: Loop) -> None:
         self.starts[id(loop)] = chain_of(loop.acc)
@@ -255,7 +257,8 @@ def estimate(
     estimator.live = estimator.peak = sum(entries_of(a) for a in blanks)
     estimator.largest = (estimator.peak, "the arguments")
     result = estimator.run(entry, blanks, dims)
-    return Estimate(estimator.peak, estimator.largest[1], estimator.primitives, chain_of(result))
+    entries = max(estimator.peak, entries_of(result) * 2)
+    return Estimate(entries, estimator.largest[1], estimator.primitives, chain_of(result))
 
 
 # -------------------------------------------------------------------------------------------------------------- limits
@@ -286,8 +289,7 @@ def check_fits(found: Estimate, precision: int, entry: str, limit: int | None = 
 
 
 def _size(n: int) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if n < 1024:
-            return f"{n:,} {unit}"
-        n //= 1024
-    return f"{n:,} PiB"
+    """`2.4 GiB`."""
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+    k = min(max(n.bit_length() - 1, 0) // 10, len(units) - 1)
+    return f"{n:,} bytes" if k == 0 else f"{n / 1024**k:,.1f} {units[k]}"
