@@ -37,7 +37,7 @@ class _Mark:
 
 
 def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, str], color: bool = False) -> str:
-    """All of them, a blank line between two. `sources` maps a span's file to its text; a missing one shows no picture."""
+    """All of them, a blank line between two. `sources` maps a file to its text; without it there is no picture."""
     lines = {file: text.split("\n") for file, text in sources.items() if any(_mentions(d, file) for d in diagnostics)}
     return "\n".join(_render_one(d, lines, _paint if color else _plain) for d in diagnostics)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from presk_rel.diagnostics import Pos, Span
 from presk_rel.syntax import ast
-from presk_rel.syntax.token import Token
+from presk_rel.syntax.token import Token, words
 
 
 def items(_span: Span, *found: Any) -> tuple[Any, ...]:
@@ -348,8 +348,8 @@ BUILDERS: Final[dict[str, Builder]] = {
     "lone_expr": _parsed, "lone_type": _parsed, "lone_module": _parsed,
 }  # fmt: skip
 
-NESTS: Final = frozenset(
-    "negate call index dim_apply field function typed_function ein ascribe group tuple tuple_pattern real_type idx_type "
-    "mask_type param_type params_type named_type tuple_type module_ref compose stream".split()
+NESTS: Final = words(
+    "negate call stream index dim_apply field function typed_function ein ascribe group tuple tuple_pattern "
+    "real_type idx_type mask_type param_type params_type named_type tuple_type module_ref compose"
 )
 """Productions that add a level of nesting; `binary` and `let` add one for all but their `left` and `body`."""

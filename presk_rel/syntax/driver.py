@@ -1,7 +1,7 @@
-"""Runs the LALR table over the tokens: builds the tree, limits nesting, and goes on after an error at the next declaration.
+"""Runs the LALR table over the tokens: builds the tree, limits nesting, goes on after an error at the next declaration.
 
 Lark's own loop is not used, because it neither carries spans and nesting through a reduction nor restarts, and because
-skipping chains of `?` rules in one step (`_chain`) halves the time of a parse.
+skipping chains of `?` rules in one step (`chain`) halves the time of a parse.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from presk_rel.diagnostics import Span
 from presk_rel.diagnostics.render import span_to_json
@@ -100,19 +100,21 @@ def _name(node: Any) -> str:
 
 
 def ast_to_json(root: Any) -> Any:
-    """`{"node": "Call", "span": {…}, …fields}`; tuples are lists, absent parts null. The file is in the root's `path`."""
+    """`{"node": "Call", "span": {…}, …fields}`; tuples are lists, absent parts null. A file's name is in its `path`."""
     result: list[Any] = [None]
     stack: list[tuple[Any, Any, Any]] = [(root, result, 0)]
     while stack:
         value, container, key = stack.pop()
         if isinstance(value, tuple):
-            container[key] = items = [None] * len(value)
-            stack.extend((item, items, i) for i, item in enumerate(value))
+            nodes = cast(tuple[Any, ...], value)
+            items: list[Any] = [None] * len(nodes)
+            container[key] = items
+            stack.extend((item, items, i) for i, item in enumerate(nodes))
         elif _is_node(value):
-            container[key] = data = {"node": _name(value), "span": span_to_json(value.span)}
             parts = list(_parts(value))
-            data.update((name, None) for name, _ in parts)
-            stack.extend((part, data, name) for name, part in parts)
+            data: dict[str, Any] = {"node": _name(value), "span": span_to_json(value.span)}
+            container[key] = data | {name: None for name, _ in parts}
+            stack.extend((part, container[key], name) for name, part in parts)
         else:
             container[key] = value
     return result[0]
@@ -131,7 +133,7 @@ def ast_to_text(root: Any) -> str:
         inside: list[tuple[int, str, Any]] = []
         for name, part in parts:
             if isinstance(part, tuple):
-                inside += [(depth + 1, f"{name}: ", item) for item in part]
+                inside += [(depth + 1, f"{name}: ", item) for item in cast(tuple[Any, ...], part)]
             elif not _is_inline(part):
                 inside.append((depth + 1, f"{name}: ", part))
         stack.extend(reversed(inside))

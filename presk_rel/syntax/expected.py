@@ -7,16 +7,29 @@ from typing import Final
 from presk_rel.diagnostics import Diagnostic, Span
 from presk_rel.syntax.lalr import Table
 from presk_rel.syntax.token import (
-    DECIMAL, END, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, STRING, TYPED, Token,
+    DECIMAL,
+    END,
+    NAME,
+    NAME_KINDS,
+    NAT,
+    NEWLINE,
+    QUANTITY,
+    RESERVED,
+    STRING,
+    TYPED,
+    Token,
+    words,
 )  # fmt: skip
 
 _EXPRESSION: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, "-", "(", "λ", "ein", "let"}
-_OPERATORS: Final = frozenset("|> | ⊗ ∘ == <= >= < > + - * / % · ^".split())
-_POSTFIX: Final = frozenset("( [ { .".split())
+_OPERATORS: Final = words("|> | ⊗ ∘ == <= >= < > + - * / % · ^")
+_POSTFIX: Final = words("( [ { .")
+
+_DECLARATION: Final = words("import const static dim type effect model module fn optimizer training inference")
 
 _WORDS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
-    ("a declaration", "const", frozenset("import const static dim type effect model module fn optimizer training inference".split())),
-    ("a member (`param`, `use` or `fn`)", "use", frozenset({"param", "use", "fn"})),
+    ("a declaration", "const", _DECLARATION),
+    ("a member (`param`, `use` or `fn`)", "use", words("param use fn")),
     ("an expression", NAT, _EXPRESSION),
     ("a type", "ℝ", NAME_KINDS | {"ℝ", "idx", "param", "params", "("}),
     ("a name", NAME, NAME_KINDS | RESERVED),
@@ -29,15 +42,15 @@ _WORDS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
 _MOST: Final = 4
 
 
-def expected(table: Table, states: list[int], kinds: list[str]) -> list[str]:
-    """The words for what could stand next, most telling first."""
-    words: list[str] = []
+def expected(kinds: list[str]) -> list[str]:
+    """The words for the kinds of token that could stand next, most telling first."""
+    phrases: list[str] = []
     rest = set(kinds)
     for phrase, mark, covered in _WORDS:
         if mark in rest and not (mark == NAME and "use" in kinds):
-            words.append(phrase)
+            phrases.append(phrase)
             rest -= covered
-    if words and words[0].startswith("a member"):
+    if phrases and phrases[0].startswith("a member"):
         rest -= NAME_KINDS  # after `module M {` a name would start type parameters, and the brace would be another one
     after_value = len(rest & _OPERATORS) > 5
     if after_value:
@@ -45,8 +58,7 @@ def expected(table: Table, states: list[int], kinds: list[str]) -> list[str]:
     if TYPED in rest:
         rest = rest - {TYPED} | {":"}
     literals = [f"`{kind}`" for kind in sorted(rest, key=_rank)]
-    words = [*literals, *words] if after_value else [*words, *literals]
-    return words + ["an operator"] if after_value else words
+    return [*literals, *phrases, "an operator"] if after_value else [*phrases, *literals]
 
 
 def _rank(kind: str) -> tuple[int, str]:
@@ -96,8 +108,7 @@ def syntax_error(file: str, table: Table, states: list[int], tokens: list[Token]
     """E0002 at `tokens[at]`, which the parser in `states` cannot read."""
     token = tokens[at]
     kinds = acceptable(table, states)
-    words = expected(table, states, kinds)
-    shown = words[:_MOST]
+    shown = expected(kinds)[:_MOST]
     choice = shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
     message = f"expected {choice}, found {found(token)}"
     return Diagnostic("E0002", message, Span(file, token.start, token.end), help=_help(kinds, tokens, at))
@@ -108,7 +119,9 @@ def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
     wants_value = NAT in kinds
     if before is not None and before.kind == NEWLINE:
         if token.kind in ("-", "^"):
-            return f"a line that starts with `{token.kind}` does not go on with the line above: put it all in parentheses"
+            return (
+                f"a line that starts with `{token.kind}` does not go on with the one above: put it all in parentheses"
+            )
         if wants_value:
             return "a `let` is followed by an expression on the next line"
     if before is None or before.end.line < token.start.line:

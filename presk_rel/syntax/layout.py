@@ -10,8 +10,8 @@ Line breaks, in order of decision:
    bracket level ends its binding. So `f(λ x. let y = g(x)⏎ y)` works as it does outside brackets;
 3. kept otherwise.
 
-A bracket is never closed by guessing: one that is still open where a line starts a declaration is reported there (E0004),
-its opening token becomes ERROR, and the declarations after it are read as if it had been closed.
+A bracket is never closed by guessing: one that is still open where a line starts a declaration is reported there
+(E0004), its opening token becomes ERROR, and the declarations after it are read as if it had been closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,21 @@ from typing import Final, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Pos, Span
 from presk_rel.syntax.token import (
-    CONTINUES, DECIMAL, END, ERROR, NAME, NAME_KINDS, NAT, NEWLINE, QUANTITY, RESERVED, SCALARS, STRING, TYPED, Token,
+    CONTINUES,
+    DECIMAL,
+    END,
+    ERROR,
+    NAME,
+    NAME_KINDS,
+    NAT,
+    NEWLINE,
+    QUANTITY,
+    RESERVED,
+    SCALARS,
+    STRING,
+    TYPED,
+    Token,
+    words,
 )  # fmt: skip
 
 MAX_NESTING: Final = 200
@@ -33,7 +47,7 @@ Level = Literal["decl", "member", "config_item", "close"]
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _ENDS_VALUE: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, ")", "]", "}", ERROR}
 _DECL_STARTS: Final[dict[str, frozenset[str]]] = {
-    **dict.fromkeys("const dim type effect model module optimizer training inference fn use param".split(), NAME_KINDS),
+    **dict.fromkeys(words("const dim type effect model module optimizer training inference fn use param"), NAME_KINDS),
     "import": frozenset({STRING}),
     "static": frozenset({"assert"}),
 }
@@ -247,8 +261,8 @@ class _Filter:
         self.out.append(token._replace(kind=ERROR))
 
     def matching(self, closer: str) -> int:
-        """The innermost open bracket that `closer` closes, or -1. What is open above it is dropped by the caller, so the
-        searches that succeed cost no more than the brackets themselves; the others are told by the count."""
+        """The innermost open bracket that `closer` closes, or -1. What is open above it is dropped by the caller, so
+        the searches that succeed cost no more than the brackets themselves; the others are told by the count."""
         if not self.opened[closer]:
             return -1
         depth = len(self.stack) - 1
@@ -279,7 +293,9 @@ class _Filter:
             self.end_line(at.start)
         self.out.append(Token("}", "}", at.start, at.start))
 
-    def report(self, code: str, message: str, index: int, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
+    def report(
+        self, code: str, message: str, index: int, labels: tuple[Label, ...] = (), help: str | None = None
+    ) -> None:
         token = self.out[index]
         self.diagnostics.error(code, message, Span(self.file, token.start, token.end), labels=labels, help=help)
         body = self.body()
@@ -298,16 +314,16 @@ class _Filter:
 
     def mark_types(self) -> None:
         for index, kind, opened in self.colons:
-            if kind == "config" and self.out[index - 2].kind in (NEWLINE, "{") and self.is_typed_item(index):
-                self.mark(index)
-            elif kind == "(" and not (self.labels(index, opened) and not self.is_type(index + 1)):
-                self.mark(index)
+            if self.is_typed_item(index) if kind == "config" else self.is_ascription(kind, opened, index):
+                self.out[index] = self.out[index]._replace(kind=TYPED)
 
-    def mark(self, index: int) -> None:
-        self.out[index] = self.out[index]._replace(kind=TYPED)
+    def is_ascription(self, kind: str, opened: int, index: int) -> bool:
+        return kind == "(" and (not self.labels(index, opened) or self.is_type(index + 1))
 
     def is_typed_item(self, index: int) -> bool:
         """`name : type = value`: a `=` on the item's line, outside brackets."""
+        if self.out[index - 2].kind not in (NEWLINE, "{"):
+            return False
         index += 1
         while self.out[index].kind not in (NEWLINE, END, "="):
             index = self.closes.get(index, index) + 1

@@ -11,7 +11,19 @@ from functools import lru_cache
 from typing import Final
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
-from presk_rel.syntax.token import DECIMAL, END, ERROR, NAME, NAT, NEWLINE, QUANTITY, STRING, SYNONYMS, WORD_KINDS, Token
+from presk_rel.syntax.token import (
+    DECIMAL,
+    END,
+    ERROR,
+    NAME,
+    NAT,
+    NEWLINE,
+    QUANTITY,
+    STRING,
+    SYNONYMS,
+    WORD_KINDS,
+    Token,
+)
 
 _TOKEN = re.compile(
     r"""[ \t\r]*+(?:
@@ -33,7 +45,7 @@ _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 MAX_NAME: Final = 1000
 """The time of normalization grows with the square of a name's length."""
 
-_FIRST = frozenset(" \t\r\n0123456789()[]{},:=.<>+-*/%^|·\u0387@⊗∘\\\"")
+_FIRST = frozenset(' \t\r\n0123456789()[]{},:=.<>+-*/%^|·\u0387@⊗∘\\"')
 _MIDDLE_DOTS = "\u00b7\u0387"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -193,7 +205,9 @@ class _Lexer:
         character = self.text[at]
         if character == '"':
             stop = self.text.find("\n", at)
-            self.error("E0003", "this string is never closed", at, at + 1, 'a string ends with `"` on the line it starts')
+            self.error(
+                "E0003", "this string is never closed", at, at + 1, 'a string ends with `"` on the line it starts'
+            )
             return len(self.text) if stop < 0 else stop
         end = at + 1
         while end < len(self.text) and _starts_nothing(self.text[end]):

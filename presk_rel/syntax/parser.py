@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -97,8 +97,8 @@ def _parse(text: str, path: str, start: str) -> tuple[Any, list[Diagnostic]]:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
-    """Tokens and trees have no cycles: looking for them again and again would make a long file's parse twice as slow."""
+def _without_collection() -> Generator[None]:
+    """Tokens and trees have no cycles: looking for them again and again would make a long parse twice as slow."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

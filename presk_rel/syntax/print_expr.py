@@ -125,7 +125,7 @@ def dim_list(dims: tuple[ast.Expr, ...], at: Task) -> list[Part]:
 def _arg(at: Task) -> Sequence[Part]:
     arg: ast.Arg = at.node
     match arg:
-        case ast.Positional(ast.Ascribe(value, annotation)) if not isinstance(value, ast.Name) or _is_only_type(annotation):
+        case ast.Positional(ast.Ascribe(value, annotation)) if _is_ascription(value, annotation):
             return _ascription(value, annotation, at)
         case ast.Positional(value):
             return [expr(value, at, BLOCK)]
@@ -140,9 +140,11 @@ def _arg(at: Task) -> Sequence[Part]:
             assert_never(arg)
 
 
-def _is_only_type(annotation: ast.TypeExpr) -> bool:
-    """Whether the layout filter takes it for a type after `name :` (`layout._Filter.is_type`)."""
+def _is_ascription(value: ast.Expr, annotation: ast.TypeExpr) -> bool:
+    """Whether `value : annotation` as an argument is no named axis (layout.py: `is_ascription`)."""
     match annotation:
+        case _ if not isinstance(value, ast.Name):
+            return True
         case ast.NamedType(ast.Name(text), None):
             return text in SCALARS
         case ast.NamedType():

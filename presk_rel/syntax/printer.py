@@ -1,9 +1,10 @@
 """Tree → text: canonical Unicode, the fewest parentheses, valid layout. `parse(print_file(t), p).file == t`.
 
-A node is expanded into strings and the nodes inside it, with a stack instead of recursion, so that no depth overflows and
-the time is linear. What can be printed is what source text can say: names are identifiers that are no reserved words
-(after `.` and in front of a configuration item reserved words are names too), tuples, tuple types and tuple patterns do
-not have one item, paths are names and fields, a `training` block is called `run` and an `inference` block `serve`.
+A node is expanded into strings and the nodes inside it, with a stack instead of recursion, so that no depth overflows
+and the time is linear. What can be printed is what source text can say: names are identifiers that are no reserved
+words (after `.` and in front of a configuration item reserved words are names too), tuples, tuple types and tuple
+patterns do not have one item, paths are names and fields, a `training` block is called `run` and an `inference` block
+`serve`.
 """
 
 from __future__ import annotations
@@ -112,9 +113,19 @@ def _fn(fn: ast.Fn, at: Task) -> Sequence[Part]:
     params: list[Part] = [Task(_fn_param, param, margin=at.margin + INDENT) for param in fn.params]
     result: list[Part] = [" -> ", type_(fn.result, at)] if fn.result is not None else []
     uses = f" uses {_names(fn.uses)}" if fn.uses else ""
-    head: list[Part] = [f"fn {fn.name.text}{_type_params(fn.type_params)}(", *separated(params), ")", *result, uses, " ="]
+    name = f"fn {fn.name.text}{_type_params(fn.type_params)}"
     inner = at.margin + INDENT
-    return [*head, "\n", inner, Task(expr_parts, fn.body, BLOCK, True, inner)]
+    return [
+        name,
+        "(",
+        *separated(params),
+        ")",
+        *result,
+        uses,
+        " =\n",
+        inner,
+        Task(expr_parts, fn.body, BLOCK, True, inner),
+    ]
 
 
 def _fn_param(at: Task) -> Sequence[Part]:

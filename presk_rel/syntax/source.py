@@ -1,4 +1,4 @@
-"""Reading a source file: bytes → text, or what is wrong with them. The only part of the syntax that touches the disk."""
+"""Reading a source file: bytes → text, or what is wrong with them. Nothing else in this folder reads programs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_source(path: str, shown: str | None = None) -> str | Diagnostic:
     """The text of the file at `path`; `shown` is how diagnostics name it (default: as given).
 
-    UTF-8, a byte order mark at the start is dropped. A lone carriage return counts as a line break and becomes U+000A, so
-    that positions still count the file's characters; the carriage return of a CRLF stays and is white space.
+    UTF-8, a byte order mark at the start is dropped. A lone carriage return counts as a line break and becomes U+000A,
+    so that positions still count the file's characters; the carriage return of a CRLF stays and is white space.
     """
     name = path if shown is None else shown
     try:

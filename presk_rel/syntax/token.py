@@ -30,11 +30,16 @@ class Token(NamedTuple):
     end: Pos
 
 
-RESERVED: Final = frozenset(
+def words(text: str) -> frozenset[str]:
+    """A set of words, written as they are read."""
+    return frozenset(text.split())
+
+
+RESERVED: Final = words(
     "module param params use fn const dim type import as static assert optimizer training inference effect let uses "
-    "init axis idx ein ℝ λ".split()
+    "init axis idx ein ℝ λ"
 )
-CONTEXTUAL: Final = frozenset("model run serve stream checkpoint every steps to bool Shape".split())
+CONTEXTUAL: Final = words("model run serve stream checkpoint every steps to bool Shape")
 """Ordinary identifiers that the grammar recognizes by position (`Shape` only as the kind of a type parameter)."""
 
 WORD_KINDS: Final = {word: word for word in RESERVED | CONTEXTUAL} | {"Real": "ℝ"}
@@ -48,5 +53,5 @@ SYNONYMS: Final = {"@": "·", "\u0387": "·", "><": "⊗", "<<": "∘", "\\lambd
 SCALARS: Final = frozenset({"nat", "int", "rat", "f64", "key", "bool"})
 """The hyperparameter types, ordinary named types; after `name :` in a call they are types and no dimension."""
 
-CONTINUES: Final = frozenset("|> | ⊗ ∘ · * / % + == <= >= < > -> uses =".split())
+CONTINUES: Final = words("|> | ⊗ ∘ · * / % + == <= >= < > -> uses =")
 """What goes on with the line before: operators that begin no expression, and the parts of a signature."""

@@ -65,7 +65,8 @@ class Grow:
             return self.leaf()
         return self.one(
             self.binary, self.binary, self.negate, self.call, self.call, self.stream, self.dim_apply, self.field,
-            self.index, self.let, self.let, self.function, self.function, self.ein, self.ascribe, self.tuple, depth=depth - 1,
+            self.index, self.let, self.let, self.function, self.function, self.ein, self.ascribe, self.tuple,
+            depth=depth - 1,
         )  # fmt: skip
 
     def leaf(self) -> ast.Expr:

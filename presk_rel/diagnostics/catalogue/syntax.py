@@ -14,8 +14,8 @@ PAGES: Final = (
         "error",
         "user error",
         "unexpected character",
-        "The character is no part of the language outside strings and comments. Signs that look alike are told apart: the "
-        "contraction is `·` (U+00B7) or `@`, the minus is `-`, strings are written with `\"`.",
+        "The character is no part of the language outside strings and comments. Signs that look alike are told apart: "
+        'the contraction is `·` (U+00B7) or `@`, the minus is `-`, strings are written with `"`.',
         "const A = 2 × 3\n",
         "const A = 2 * 3\n",
     ),
@@ -24,9 +24,10 @@ PAGES: Final = (
         "error",
         "user error",
         "syntax error",
-        "The text does not follow the grammar here. The message names what could have stood in this place. A declaration, "
-        "a member and an item of a configuration block end with their line; an expression goes on only where the next line "
-        "starts with an operator that cannot begin one, which `-` can. Inside brackets line breaks do not count.",
+        "The text does not follow the grammar here. The message names what could have stood in this place. A "
+        "declaration, a member and an item of a configuration block end with their line; an expression goes on only "
+        "where the next line starts with an operator that cannot begin one, which `-` can. Inside brackets line breaks "
+        "do not count.",
         "const A = 2 +\n  3\n",
         "const A = 2\n  + 3\n",
     ),
@@ -35,7 +36,7 @@ PAGES: Final = (
         "error",
         "user error",
         "unterminated string",
-        "A string ends with `\"` on the line it starts. A line break inside it is written `\\n`.",
+        'A string ends with `"` on the line it starts. A line break inside it is written `\\n`.',
         'import "mlp.psk as ff\n',
         'import "mlp.psk" as ff\n',
     ),
@@ -44,8 +45,8 @@ PAGES: Final = (
         "error",
         "user error",
         "unbalanced bracket",
-        "A bracket is never closed, is closed by the wrong sign, or closes nothing. The place shown is where it opens: it "
-        "was still open where the next declaration starts.",
+        "A bracket is never closed, is closed by the wrong sign, or closes nothing. The place shown is where it opens: "
+        "it was still open where the next declaration starts.",
         "fn f(x : ℝ[2] -> ℝ[2] =\n  x\n",
         "fn f(x : ℝ[2]) -> ℝ[2] =\n  x\n",
     ),
@@ -54,8 +55,8 @@ PAGES: Final = (
         "error",
         "limit",
         "nesting too deep",
-        "Brackets, prefix operators, powers, lambdas and chains of calls may nest 200 levels. Chains of `let` and of other "
-        "binary operators may be as long as you like: give the parts names.",
+        "Brackets, prefix operators, powers, lambdas and chains of calls may nest 200 levels. Chains of `let` and of "
+        "other binary operators may be as long as you like: give the parts names.",
         _NESTED,
         "const A = (1)\n",
     ),
@@ -73,8 +74,8 @@ PAGES: Final = (
         "error",
         "user error",
         "malformed number",
-        "A number is digits, a decimal (`0.02`, `3e-4`), or one of these directly followed by a unit of letters (`5ms`, "
-        "`204GB/s`). Nothing else may touch it: a product is written with `*`.",
+        "A number is digits, a decimal (`0.02`, `3e-4`), or one of these directly followed by a unit of letters "
+        "(`5ms`, `204GB/s`). Nothing else may touch it: a product is written with `*`.",
         "const A = 1_000\n",
         "const A = 1000\n",
     ),
