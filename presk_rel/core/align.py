@@ -100,7 +100,7 @@ class _Out:
         if d.meant.axis is not None:
             return self._with_axis(d, op, named, d.meant.axis)
         if d.meant.where is not None:
-            return self._by_fresh_names(d, op, named, d.meant.where)
+            return self._explicit(d, op, named) or self._by_fresh_names(d, op, named, d.meant.where)
         raise PreskBug("inline", f"{d.name} : {d.type} = {op.op} on {', '.join(str(self.types[v]) for v in named)}")
 
     def _means_it(self, d: Draft, op: Prim, args: tuple[str, ...], ty: Type | None = None) -> bool:
@@ -113,24 +113,34 @@ class _Out:
         return d.meant.where is None or _lines_up(op.op, types, d.meant.small, d.meant.where)
 
     def _explicit(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str | None:
-        """One missing axis that the larger operand names: `broadcast_like axis a`, or a sum over it."""
-        where, small = d.meant.where or (), d.meant.small
-        large = self.types[args[1 - small]]
-        missing = _missing(large, where)
-        if not isinstance(large, Real) or missing is None:
+        """One missing axis: `broadcast_like axis a`, or a sum over it; None where that does not say it."""
+        small, large = args[d.meant.small], args[1 - d.meant.small]
+        missing = _missing(self.types[large], d.meant.where or ())
+        if missing is None:
             return None
-        axis = large.shape.axes[missing].name
-        if axis is None or _position(large, axis) != missing:
-            return None
+        axis, template = self._with_one_name(large, missing, op.op == "sum_to")
         if op.op == "sum_to":
-            return self._plain(d, Prim("sum", (axis,), (args[1 - small],)))
+            return self._plain(d, Prim("sum", (axis,), (template,)))
+        widen = Prim("broadcast_like", (axis,), (small, template))
         if op.op == "broadcast_like":
-            return self._plain(d, Prim("broadcast_like", (axis,), args))
-        widen = Prim("broadcast_like", (axis,), (args[small], args[1 - small]))
-        if not self._typed(widen, large):
+            return self._plain(d, widen)
+        wide_type = self.types[large] if template == large else _unnamed(self.types[large])
+        if not self._typed(widen, wide_type):
             return None
-        wide = self._new(widen, large)
-        return self._plain(d, replace(op, args=(wide, args[1]) if small == 0 else (args[0], wide)))
+        wide = self._new(widen, wide_type)
+        return self._plain(d, replace(op, args=(wide, large) if d.meant.small == 0 else (large, wide)))
+
+    def _with_one_name(self, v: str, position: int, value: bool) -> tuple[str, str]:
+        """A name for one axis of `v` and a tensor of its shape that has it: `v` itself where its own name does, else
+        one (with the values of `v`, if asked) in which no other axis has a name."""
+        shape = _shape(self.types[v])
+        axis = shape.axes[position].name
+        if axis is not None and _position(self.types[v], axis) == position:
+            return axis, v
+        axis = _own_name(shape)
+        axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
+        ty = Real(Shape(shape.prefix, axes))
+        return axis, self.renamed(v, ty) if value else self._template(ty)
 
     def _plain(self, d: Draft, op: Prim) -> str | None:
         return self._add(d, op) if self._typed(op, d.type) else None
@@ -140,15 +150,11 @@ class _Out:
         return not isinstance(inferred, str) and compatible_types(inferred, ty)
 
     def _with_axis(self, d: Draft, op: Prim, args: tuple[str, ...], position: int) -> str:
-        """Two axes have the name: only the one that is meant keeps one, of its own."""
+        """Two axes have the name: the one that is meant gets one of its own."""
         i = AXIS_OPERAND[op.op]
-        shape = _shape(self.types[args[i]])
-        axis = _own_name(shape)
-        axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
-        only = self.renamed(args[i], Real(Shape(shape.prefix, axes)))
+        axis, only = self._with_one_name(args[i], position, i not in PRIMS[op.op].shape_only)
         operands_ = tuple(only if j == i else v for j, v in enumerate(args))
-        result = _unnamed(d.type)
-        return self.renamed(self._add(d, Prim(op.op, (axis,), operands_), result), d.type)
+        return self._add(d, Prim(op.op, (axis,), operands_), _unnamed(d.type))
 
     def _by_fresh_names(self, d: Draft, op: Prim, args: tuple[str, ...], where: tuple[int, ...]) -> str:
         """Every axis of the larger operand gets a name of its own, and those of the smaller one the names they mean."""
@@ -159,12 +165,11 @@ class _Out:
         narrow = Real(Shape(_shape(self.types[small]).prefix, tuple(axes[j] for j in where)))
         if op.op == "sum_to":
             summed = Prim("sum_to", (), (self.renamed(large, wide), self._template(narrow)))
-            return self.renamed(self._add(d, summed, _unnamed(d.type)), d.type)
-        spread = self._new(
-            Prim("broadcast_like", (), (self.renamed(small, narrow), self._template(wide))), _unnamed(wide)
-        )
+            return self._add(d, summed, _unnamed(d.type))
+        widen = Prim("broadcast_like", (), (self.renamed(small, narrow), self._template(wide)))
         if op.op == "broadcast_like":
-            return self.renamed(spread, d.type)
+            return self._add(d, widen, _unnamed(d.type))
+        spread = self._new(widen, _unnamed(wide))
         args = (spread, large) if d.meant.small == 0 else (large, spread)
         return self._add(d, replace(op, args=args))
 
