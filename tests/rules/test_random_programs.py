@@ -38,7 +38,7 @@ def test_embedded_equals_souffle(example: Example) -> None:
     assert tables(solve(program, example.facts, "embedded")) == tables(solve(program, example.facts, "souffle"))
 
 
-@relaxed
+@settings(relaxed, max_examples=20)
 @given(examples())
 def test_the_rank_of_a_row_is_zero_for_facts_only(example: Example) -> None:
     relations = solve(example.program, example.facts, "embedded")
@@ -46,7 +46,7 @@ def test_the_rank_of_a_row_is_zero_for_facts_only(example: Example) -> None:
         assert {row for row, rank in rows.items() if rank == 0} == set(relations.facts[name])
 
 
-@relaxed
+@settings(relaxed, max_examples=20)
 @given(examples())
 def test_a_printed_rule_reads_back_as_itself(example: Example) -> None:
     program = example.program
@@ -55,7 +55,7 @@ def test_a_printed_rule_reads_back_as_itself(example: Example) -> None:
     assert [(r.head, r.body) for r in again.rules] == [(r.head, r.body) for r in program.rules]
 
 
-@settings(relaxed, max_examples=60)
+@settings(relaxed, max_examples=30)
 @given(examples(), st.data())
 def test_proofs_are_accepted_by_the_checker_and_have_least_height(example: Example, data: st.DataObject) -> None:
     relations = solve(example.program, example.facts, "embedded")
