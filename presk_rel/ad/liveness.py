@@ -97,6 +97,8 @@ def live_bindings(function: Function, narrowable: set[str]) -> tuple[tuple[Bindi
 def _templates(function: Function, state: _Liveness) -> dict[tuple[Var, int], Var]:
     """Where each shape-only operand reads instead. A value read anyway comes first, then a parameter; else the template
     itself must be computed, which may make it the template of a later one."""
+    if not any(isinstance(b.op, Prim) and PRIMS[b.op.op].shape_only for b in function.bindings):
+        return {}
     types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
     position = {b.name: i for i, b in enumerate(function.bindings)}
     unread: dict[Type, Var] = {p.type: p.name for p in reversed(function.params)}

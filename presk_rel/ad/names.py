@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from presk_rel.core.ir import Apply, Call, Closure, DimArgs, Fold, Grad, Op, Prim, Var
+from presk_rel.core.ir import Apply, Call, Closure, DimArgs, Fold, Grad, Op, Prim, Var, operands
 from presk_rel.smt.linear import Linear
 
 
@@ -15,6 +15,8 @@ def rename(op: Op, names: Mapping[Var, Var]) -> Op:
     def r(vs: tuple[Var, ...]) -> tuple[Var, ...]:
         return tuple(names.get(v, v) for v in vs)
 
+    if not any(v in names for v in operands(op)):
+        return op
     match op:
         case Prim(_, _, args) | Call(_, _, args):
             return replace(op, args=r(args))

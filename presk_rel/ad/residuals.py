@@ -17,6 +17,10 @@ from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Shape, TupleOf, Type
 
 
+DEEPEST, WIDEST = 24, 1024
+"""A callee whose residuals nest deeper, or are more, keeps its `.vjp` whole and recomputes: types stay of bounded size."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Residual:
     """One residual: `primal` is the binding of the forward pass whose value it is, or, with `callee`, whose callee's
@@ -31,7 +35,8 @@ class Residual:
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """How a `.vjp` splits: the parameters of the primal its sweep reads, by index, the residuals in the order that the
-    forward pass computes them in, and what the sweep reads."""
+    forward pass computes them in, and what the sweep reads. The tuple of the residuals nests `depth` deep and holds
+    `size` values."""
 
     generated: Generated
     fwd: str
@@ -39,6 +44,8 @@ class Split:
     params: tuple[int, ...]
     residuals: tuple[Residual, ...]
     reads: Reads
+    depth: int
+    size: int
 
     @property
     def type(self) -> TupleOf:
@@ -60,7 +67,9 @@ def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], s
     found.sort(key=lambda r: (forward.position[r.primal], r.callee is not None))
     head, _, suffix = made.name.rpartition(".vjp")
     params = tuple(i for i, p in enumerate(own) if p.name in reads.params)
-    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), reads)
+    depth = 1 + max((r.callee.depth for r in found if r.callee is not None), default=0)
+    size = sum(1 if r.callee is None else r.callee.size for r in found)
+    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), reads, depth, size)
 
 
 def of_callee(b: Binding) -> Var:
@@ -69,10 +78,11 @@ def of_callee(b: Binding) -> Var:
 
 
 def callee_split(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Split | None:
-    """The split of the `.vjp` that `b`, a binding of the sweep, calls."""
+    """The split of the `.vjp` that `b`, a binding of the sweep, calls; None where it is called whole."""
     if b.name in made.copies or not isinstance(b.op, Call):
         return None
-    return splits.get(b.op.fn)
+    found = splits.get(b.op.fn)
+    return None if found is None or found.depth > DEEPEST or found.size > WIDEST else found
 
 
 def _passed(made: Generated, b: Binding, splits: Mapping[str, Split]) -> tuple[Var, ...]:

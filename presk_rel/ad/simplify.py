@@ -29,7 +29,9 @@ def simplify(function: Function, functions: Mapping[str, Function]) -> Function:
     parts: dict[Var, dict[int, Var]] = {}
     kept: list[Binding] = []
     for b in function.bindings:
-        b = replace(b, op=_named(rename(b.op, same), unnamed, types, functions))
+        op = _named(rename(b.op, same), unnamed, types, functions)
+        if op is not b.op:
+            b = replace(b, op=op)
         original = _identity(b, types)
         if original is not None and types[original] == b.type:
             same[b.name] = original
