@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from presk_rel.diagnostics import Diagnostics, Span
 from presk_rel.elab.declared import Declared, core_names, declarations
+from presk_rel.elab.measure import DEEPEST, LARGEST, Measures
 from presk_rel.elab.names_protocol import Resolver
 from presk_rel.elab.ty import Instance, ModuleDef, Type
 from presk_rel.facts.ast_facts import decl_id
@@ -15,6 +17,8 @@ from presk_rel.smt.solver import Solver
 from presk_rel.syntax import ast
 
 BUILTIN = "builtin:"
+
+T = TypeVar("T", bound="Type | Instance")
 
 
 @dataclass(slots=True)
@@ -40,6 +44,7 @@ class Elab:
     """Core names of modules that have no parameter tree, because they include themselves."""
     module_params: dict[str, Instance | None] = field(default_factory=dict[str, "Instance | None"])
     """Module-typed parameters of functions, by declaration id."""
+    measures: Measures = field(default_factory=Measures)
     hidden: frozenset[str] = frozenset()
     """Names of file dims that a type parameter of the same name must not capture; see `symbol_of`."""
     implicit: frozenset[str] = frozenset()
@@ -61,6 +66,13 @@ class Elab:
         if found is None or found.startswith(BUILTIN):
             return found
         return self.declared.get(found)
+
+    def fitting(self, it: T, span: Span) -> T | None:
+        """A type or instance, or None after E9002 if it is too large for any pass to walk."""
+        if self.measures.of(it).fits:
+            return it
+        message = f"types of more than {LARGEST} parts or {DEEPEST} levels are not supported by this version"
+        return self.error("E9002", message, span)
 
     def unresolved(self, path: ast.Expr) -> bool:
         """Is `path` a use of a name that means nothing (which the pass over names reports)?"""

@@ -11,8 +11,6 @@ from presk_rel.smt.linear import symbol
 from presk_rel.syntax import ast
 
 STACK = "builtin:stack"
-DEEPEST = 100
-"""Instances nested deeper in `stack` and `∘` are refused (E9002), so that walkers over instances may recurse."""
 
 
 def instance_of(elab: Elab, expr: ast.ModuleExpr) -> Instance | None:
@@ -21,12 +19,12 @@ def instance_of(elab: Elab, expr: ast.ModuleExpr) -> Instance | None:
     while isinstance(expr, ast.Compose):
         spine.append(expr)
         expr = expr.outer
-    if len(spine) > DEEPEST:
-        return _too_deep(elab, expr.span)
     outer = _of_ref(elab, expr)
     for node in reversed(spine):
         inner = instance_of(elab, node.inner)
-        outer = None if outer is None or inner is None else Composed(outer, inner)
+        if outer is None or inner is None:
+            return None
+        outer = elab.fitting(Composed(outer, inner), node.span)
     return outer
 
 
@@ -53,22 +51,7 @@ def _stacked(elab: Elab, ref: ast.ModuleRef) -> Instance | None:
     count, inner = length(elab, ref.dims[0]), instance_of(elab, ref.modules[0])
     if count is None or inner is None:
         return None
-    return _too_deep(elab, ref.span) if depth(inner) >= DEEPEST else Stacked(count, inner)
-
-
-def depth(instance: Instance) -> int:
-    """How deep `stack` and `∘` nest. (Both are built bottom-up under the cap, so this recursion is bounded.)"""
-    match instance:
-        case Applied():
-            return 0
-        case Stacked(_, inner):
-            return 1 + depth(inner)
-        case Composed(outer, inner):
-            return 1 + max(depth(outer), depth(inner))
-
-
-def _too_deep(elab: Elab, span: Span) -> None:
-    elab.error("E9002", f"module expressions nested more than {DEEPEST} deep are not supported by this version", span)
+    return elab.fitting(Stacked(count, inner), ref.span)
 
 
 def instance_at(elab: Elab, path: ast.Expr, span: Span) -> Instance | None:

@@ -55,7 +55,7 @@ def type_of(elab: Elab, expr: ast.TypeExpr, place: Place) -> Type | None:
         case ast.TupleType(items):
             types = [type_of(elab, item, place) for item in items]
             known = tuple(t for t in types if t is not None)
-            return TupleOf(known) if len(known) == len(types) else None
+            return elab.fitting(TupleOf(known), expr.span) if len(known) == len(types) else None
 
 
 def shape_of(elab: Elab, axes: tuple[ast.Axis, ...], place: Place) -> Shape | None:

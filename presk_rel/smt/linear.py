@@ -23,9 +23,11 @@ class Linear:
         return linear((*self.terms, *other.terms), self.const + other.const)
 
     def __sub__(self, other: Linear) -> Linear:
-        return self + other.scale(Fraction(-1))
+        return self + other.scale(-1)
 
     def scale(self, factor: Fraction | int) -> Linear:
+        if factor == 1:
+            return self
         factor = Fraction(factor)
         return linear(((s, c * factor) for s, c in self.terms), self.const * factor)
 
@@ -44,6 +46,9 @@ class Linear:
         """Replace symbols by forms, all at once; symbols absent from `values` stay."""
         if not any(s in values for s, _ in self.terms):
             return self
+        if self.const == 0 and len(self.terms) == 1:
+            ((s, c),) = self.terms
+            return values[s].scale(c)
         result = constant(self.const)
         for s, c in self.terms:
             result += values[s].scale(c) if s in values else linear(((s, c),), Fraction(0))

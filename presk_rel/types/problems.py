@@ -10,6 +10,10 @@ from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Condition
 
 
+class TooLarge(Exception):
+    """A type has more parts than any pass could walk. Never leaves `check_function`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """Two types that do not agree: the innermost parts that differ, and the lengths where it is lengths. `whole`: the

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from presk_rel.diagnostics import Diagnostics, PreskBug
 from presk_rel.elab.context import Elab, id_of
@@ -23,8 +26,9 @@ from presk_rel.types.tree import TFn, TypedProgram
 def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None, Diagnostics]:
     """Elaborates and types a loaded program. None when there is an error; the diagnostics are in source order."""
     found = Diagnostics()
-    elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
-    typed = _check_bodies(elaborated)
+    with _room():
+        elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
+        typed = _check_bodies(elaborated)
     key = span_order(loaded.files)
     diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
     if diagnostics.has_errors:
@@ -33,6 +37,21 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
     if lost:
         raise PreskBug("type", f"{lost[0]} was given up without an error")
     return _program(loaded, elaborated, typed), diagnostics
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Room for expressions nested as deep as the parser allows, about ten calls per level; and no search for cycles of
+    garbage, of which trees and types have none: it would take a third of the time."""
+    before, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(before, 10_000))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+        if collecting:
+            gc.enable()
 
 
 def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn]) -> TypedProgram:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from presk_rel.diagnostics import Span
+from presk_rel.elab.measure import LARGEST
 from presk_rel.elab.ty import (
     SCALAR_REAL,
     Applied,
@@ -33,7 +34,7 @@ from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Condition, Divides, Equal, Less, Solver, symbols
 from presk_rel.types.infer import Broken, IType, Meta, NumberKind, function_of, items_of, params_of, result_of, tuple_of
 from presk_rel.types.numbers import WIDTH, admits
-from presk_rel.types.problems import Mismatch, Obligation, Origin, Waiting
+from presk_rel.types.problems import Mismatch, Obligation, Origin, TooLarge, Waiting
 
 
 @dataclass(slots=True)
@@ -50,6 +51,8 @@ class Unifier:
     count: int = 0
     solved: int = 0
     """How many unknown types and prefixes were solved: progress, for what waits on them."""
+    spent: int = 0
+    """Parts of types walked by the resolution that is going on."""
     where: tuple[Span, str] | None = None
     """What is being unified, for equations that wait."""
 
@@ -70,7 +73,7 @@ class Unifier:
 
     def length(self, form: Linear) -> Linear:
         """`form` with every solved unknown replaced."""
-        while any(s in self.lengths for s, _ in form.terms):
+        while form.terms and any(s in self.lengths for s, _ in form.terms):
             form = form.substitute(self.lengths)
         return form
 
@@ -90,7 +93,17 @@ class Unifier:
         return ty
 
     def resolve(self, ty: IType) -> IType:
-        """What `ty` is by now, throughout."""
+        """What `ty` is by now, throughout. `TooLarge` if that is more than any pass could walk."""
+        self.spent = 0
+        return self._resolve(ty)
+
+    def _spend(self) -> None:
+        self.spent += 1
+        if self.spent > LARGEST:
+            raise TooLarge
+
+    def _resolve(self, ty: IType) -> IType:
+        self._spend()
         ty = self.shallow(ty)
         match ty:
             case Real(shape):
@@ -100,9 +113,9 @@ class Unifier:
             case Mask(shape):
                 return Mask(self.shape(shape))
             case TupleOf():
-                return tuple_of(self.resolve(t) for t in items_of(ty))
+                return tuple_of(self._resolve(t) for t in items_of(ty))
             case Function():
-                return function_of([self.resolve(t) for t in params_of(ty)], self.resolve(result_of(ty)))
+                return function_of([self._resolve(t) for t in params_of(ty)], self._resolve(result_of(ty)))
             case Params(instance):
                 return Params(self.instance(instance))
             case ModuleValue(instance):
@@ -127,6 +140,8 @@ class Unifier:
 
     def same(self, left: Linear, right: Linear) -> bool:
         """Are two lengths equal, as far as is known? Unknown ones may become so."""
+        if left == right:
+            return True
         difference = self.length(left - right)
         if difference.is_constant:
             return difference.const == 0
@@ -136,6 +151,13 @@ class Unifier:
 
     def unify_length(self, left: Linear, right: Linear) -> Mismatch | None:
         left, right = self.length(left), self.length(right)
+        if left == right:
+            return None
+        for unknown, value in ((left, right), (right, left)):
+            name = _bare(unknown)
+            if name is not None and _integral(value) and value.coefficient(name) == 0 and not _negative(value):
+                self.lengths[name] = value
+                return None
         difference = left - right
         if difference.is_constant:
             return None if difference.const == 0 else Mismatch(str(left), str(right), (left, right))
@@ -167,7 +189,7 @@ class Unifier:
 
     def _owe_natural(self, name: str, value: Linear) -> None:
         """An unknown found by rearranging an equation stands for a natural number only if its value is one."""
-        if any(c < 0 for _, c in value.terms) or value.const < 0:
+        if _negative(value):
             span, what = self._where()
             self.obligations.append(
                 Obligation(AtMost(constant(0), value), span, f"{self.origin[name].shown} in {what}")
@@ -255,6 +277,7 @@ class Unifier:
     def _bind(self, meta: Meta, ty: IType) -> Mismatch | None:
         if meta.number is not None:
             return self._bind_number(meta, meta.number, ty)
+        self.spent = 0
         if not isinstance(ty, Meta) and self._occurs(meta, ty):
             return Mismatch(self.show(meta), self.show(ty))
         self.types[meta.id] = ty
@@ -274,6 +297,7 @@ class Unifier:
         return self.unify(SCALAR_REAL, ty) if isinstance(ty, Real) else None
 
     def _occurs(self, meta: Meta, ty: IType) -> bool:
+        self._spend()
         match self.shallow(ty):
             case Meta() as other:
                 return other == meta
@@ -316,6 +340,19 @@ class Unifier:
             case Divides(k, a):
                 mapped = Divides(k, self.default_length(a))
         return None if any(s.startswith("?") for s in symbols(mapped)) else mapped
+
+
+def _bare(form: Linear) -> str | None:
+    """The unknown that `form` is, if it is one and nothing more."""
+    if form.const != 0 or len(form.terms) != 1 or form.terms[0][1] != 1:
+        return None
+    name = form.terms[0][0]
+    return name if name.startswith("?") else None
+
+
+def _negative(form: Linear) -> bool:
+    """May `form` be below 0 for some naturals, by the look of it?"""
+    return form.const < 0 or any(c < 0 for _, c in form.terms)
 
 
 def _integral(form: Linear) -> bool:

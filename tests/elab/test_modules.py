@@ -44,7 +44,10 @@ def test_a_composition_has_the_fields_outer_and_inner() -> None:
 
 
 def test_a_file_dim_that_a_tree_mentions_becomes_a_trailing_dim_of_the_module() -> None:
-    text = "dim T\nmodule Pos{D : dim} {\n  param pos : ℝ[T, D]\n}\nmodule M {\n  use p : Pos{8}\n}\nfn f(θ : params M) -> ℝ[T, 8] = θ.p.pos\n"
+    text = (
+        "dim T\nmodule Pos{D : dim} {\n  param pos : ℝ[T, D]\n}\nmodule M {\n  use p : Pos{8}\n}\n"
+        "fn f(θ : params M) -> ℝ[T, 8] = θ.p.pos\n"
+    )
     checked = accepted(text)
     assert checked.program is not None
     modules = checked.program.modules
@@ -126,9 +129,9 @@ def test_anything_else_is_no_initializer(init: str) -> None:
 
 
 def test_a_model_declaration_is_a_name_for_an_instance() -> None:
-    text = (
-        LINEAR
-        + "model Net = Linear{4, 2} ∘ Linear{3, 4}\nfn f(θ : params Net, x : ℝ[batch: 5, 3]) -> ℝ[batch: 5, 2] = Net.apply(θ, x)\n"
+    text = LINEAR + (
+        "model Net = Linear{4, 2} ∘ Linear{3, 4}\n"
+        "fn f(θ : params Net, x : ℝ[batch: 5, 3]) -> ℝ[batch: 5, 2] = Net.apply(θ, x)\n"
     )
     assert accepted(text).result("f") == "ℝ[batch: 5, 2]"
 

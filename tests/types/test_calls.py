@@ -53,10 +53,22 @@ def test_positional_named_and_default_arguments(expr: str, by: str, times: str) 
 
 @pytest.mark.parametrize(
     "expr",
-    ["scale()", "scale(x, 1, 2, 3)", "scale(x, of = 1)", "scale(x, by = 1, by = 2)", "scale(x, x = x)", "scale(axis batch, x)",
-     "scale(x, b: B)", "gelu()", "gelu(x, x)", "gelu(axis batch, x)", "mean(axis batch, axis batch, x)", "mean(y = x)",
-     "real(x = 1, x = 2)"],
-)  # fmt: skip
+    [
+        "scale()",
+        "scale(x, 1, 2, 3)",
+        "scale(x, of = 1)",
+        "scale(x, by = 1, by = 2)",
+        "scale(x, x = x)",
+        "scale(axis batch, x)",
+        "scale(x, b: B)",
+        "gelu()",
+        "gelu(x, x)",
+        "gelu(axis batch, x)",
+        "mean(axis batch, axis batch, x)",
+        "mean(y = x)",
+        "real(x = 1, x = 2)",
+    ],
+)
 def test_arguments_that_do_not_fit(expr: str) -> None:
     assert main(expr).codes == ["E2021"]
 
@@ -84,9 +96,8 @@ def test_defaults_are_numbers_constants_or_dimensions() -> None:
 
 
 def test_a_submodule_uses_the_parameters_around() -> None:
-    text = (
-        LINEAR
-        + "module M{D : dim} {\n  use l : Linear{D, D}\n  fn apply(x : ℝ[..., D]) -> ℝ[..., D] = l.apply(l.apply(x))\n}\n"
+    text = LINEAR + (
+        "module M{D : dim} {\n  use l : Linear{D, D}\n  fn apply(x : ℝ[..., D]) -> ℝ[..., D] = l.apply(l.apply(x))\n}\n"
     )
     body = accepted(text).fn("M.apply").body
     assert isinstance(body, TCall)
@@ -99,8 +110,11 @@ def test_a_module_typed_parameter_takes_the_tree_first() -> None:
 
 
 def test_the_tree_must_be_that_of_the_module() -> None:
-    checked = main("net.apply(θ, x)", "net : Linear{3, 4}, θ : params net2, x : ℝ[batch: B, 3]".replace("net2", "M"),
-                   "module M {\n  param w : ℝ[3]\n}\n")  # fmt: skip
+    checked = main(
+        "net.apply(θ, x)",
+        "net : Linear{3, 4}, θ : params net2, x : ℝ[batch: B, 3]".replace("net2", "M"),
+        "module M {\n  param w : ℝ[3]\n}\n",
+    )
     assert checked.codes == ["E2003"]
     assert main("net.apply(x)", "net : Linear{3, 4}, x : ℝ[batch: B, 3]").codes == ["E2003"]
     assert main("net.apply()", "net : Linear{3, 4}").codes == ["E2021"]
@@ -121,7 +135,10 @@ def test_an_instance_by_name() -> None:
 
 
 def test_a_path_through_submodules() -> None:
-    decls = "module Two {\n  use l : Linear{3, 3}\n}\nmodule One {\n  use two : Two\n  fn apply(x : ℝ[batch: B, 3]) -> ℝ[batch: B, 3] = two.l.apply(x)\n}\n"
+    decls = (
+        "module Two {\n  use l : Linear{3, 3}\n}\nmodule One {\n  use two : Two\n"
+        "  fn apply(x : ℝ[batch: B, 3]) -> ℝ[batch: B, 3] = two.l.apply(x)\n}\n"
+    )
     ok("net.two.l.apply(θ.two.l, x)", "net : One, θ : params net, x : ℝ[batch: B, 3]", decls)
 
 
@@ -133,7 +150,10 @@ def test_fields_of_a_parameter_tree() -> None:
 
 
 def test_a_sibling_function_shares_the_tree() -> None:
-    text = "module M {\n  param w : ℝ[3]\n  fn half(x : ℝ[3]) -> ℝ[3] = x * w\n  fn apply(x : ℝ[3]) -> ℝ[3] = half(half(x))\n}\n"
+    text = (
+        "module M {\n  param w : ℝ[3]\n  fn half(x : ℝ[3]) -> ℝ[3] = x * w\n"
+        "  fn apply(x : ℝ[3]) -> ℝ[3] = half(half(x))\n}\n"
+    )
     body = accepted(text).fn("M.apply").body
     assert isinstance(body, TCall) and body.fn == "M.half" and str(body.args[0].type) == "params M"
 
@@ -215,9 +235,9 @@ STACK = (
 
 
 def test_through_a_stack_a_function_is_applied_to_slices() -> None:
-    text = (
-        STACK
-        + "module Deep {\n  use blocks : stack{6}(Block{4})\n  fn apply(x : ℝ[batch: B, d: 4]) -> ℝ[batch: B, d: 4] = blocks.apply(x, by = 0.5)\n}\n"
+    text = STACK + (
+        "module Deep {\n  use blocks : stack{6}(Block{4})\n"
+        "  fn apply(x : ℝ[batch: B, d: 4]) -> ℝ[batch: B, d: 4] = blocks.apply(x, by = 0.5)\n}\n"
     )
     body = accepted(text).fn("Deep.apply").body
     assert isinstance(body, TStackCall)
@@ -228,26 +248,26 @@ def test_through_a_stack_a_function_is_applied_to_slices() -> None:
 
 
 def test_through_a_module_typed_stack_the_tree_comes_first() -> None:
-    text = (
-        STACK
-        + "model Deep = stack{2}(Block{4})\nfn f(net : Deep, θ : params net, x : ℝ[batch: B, 4]) -> ℝ[batch: B, 4] = net.apply(θ, x)\n"
+    text = STACK + (
+        "model Deep = stack{2}(Block{4})\n"
+        "fn f(net : Deep, θ : params net, x : ℝ[batch: B, 4]) -> ℝ[batch: B, 4] = net.apply(θ, x)\n"
     )
     assert isinstance(accepted(text).fn("f").body, TStackCall)
 
 
 @pytest.mark.parametrize("member", ["total(x)", "none()"])
 def test_through_a_stack_the_result_must_have_the_type_of_the_first_argument(member: str) -> None:
-    text = (
-        STACK
-        + f"module Deep {{\n  use blocks : stack{{6}}(Block{{4}})\n  fn apply(x : ℝ[batch: B, 4]) -> ℝ[] = blocks.{member}\n}}\n"
+    text = STACK + (
+        f"module Deep {{\n  use blocks : stack{{6}}(Block{{4}})\n"
+        f"  fn apply(x : ℝ[batch: B, 4]) -> ℝ[] = blocks.{member}\n}}\n"
     )
     assert check(text).codes == ["E2027"]
 
 
 def test_a_composition_applies_the_inner_module_first() -> None:
-    text = (
-        LINEAR
-        + "module M {\n  use net : Linear{4, 2} ∘ Linear{3, 4}\n  fn apply(x : ℝ[..., 3]) -> ℝ[..., 2] = net.apply(x)\n}\n"
+    text = LINEAR + (
+        "module M {\n  use net : Linear{4, 2} ∘ Linear{3, 4}\n"
+        "  fn apply(x : ℝ[..., 3]) -> ℝ[..., 2] = net.apply(x)\n}\n"
     )
     outer = accepted(text).fn("M.apply").body
     assert isinstance(outer, TCall)
@@ -258,17 +278,17 @@ def test_a_composition_applies_the_inner_module_first() -> None:
 
 
 def test_a_composition_has_only_apply() -> None:
-    text = (
-        LINEAR
-        + "module M {\n  use net : Linear{4, 2} ∘ Linear{3, 4}\n  fn apply(x : ℝ[..., 3]) -> ℝ[..., 2] = net.other(x)\n}\n"
+    text = LINEAR + (
+        "module M {\n  use net : Linear{4, 2} ∘ Linear{3, 4}\n"
+        "  fn apply(x : ℝ[..., 3]) -> ℝ[..., 2] = net.other(x)\n}\n"
     )
     assert check(text).codes == ["E2028"]
 
 
 def test_a_stack_in_a_composition() -> None:
-    text = (
-        STACK
-        + "model Net = Linear{4, 1} ∘ stack{3}(Block{4})\nfn f(θ : params Net, x : ℝ[batch: B, 4]) -> ℝ[batch: B, 1] = Net.apply(θ, x)\n"
+    text = STACK + (
+        "model Net = Linear{4, 1} ∘ stack{3}(Block{4})\n"
+        "fn f(θ : params Net, x : ℝ[batch: B, 4]) -> ℝ[batch: B, 1] = Net.apply(θ, x)\n"
     )
     body = accepted(text).fn("f").body
     assert isinstance(body, TCall) and isinstance(body.args[1], TStackCall)
@@ -297,7 +317,7 @@ def test_recursion_is_refused_with_the_path() -> None:
     assert check(module).codes == ["E2016"]
 
 
-# --------------------------------------------------------------------------------------------------------- several errors
+# ------------------------------------------------------------------------------------------------- several errors
 
 
 def test_several_errors_come_in_source_order_without_cascades() -> None:

@@ -25,14 +25,39 @@ def result(expr: str, **params: str) -> str:
 @pytest.mark.parametrize(
     ("expr", "ty"),
     [
-        ("n + n", "nat"), ("n * n", "nat"), ("n - n", "int"), ("n / n", "int"), ("-n", "int"), ("n ^ 2", "nat"),
-        ("i + i", "int"), ("i - i", "int"), ("i / i", "int"), ("-i", "int"),
-        ("x + x", "f64"), ("x - x", "f64"), ("x / x", "f64"), ("x ^ 3", "f64"), ("-x", "f64"),
-        ("r * r", "rat"), ("n + 1", "nat"), ("1 + n", "nat"), ("x * 2", "f64"), ("2 * x", "f64"), ("0.5 * x", "f64"),
-        ("7 / 2", "int"), ("2 + 3", "nat"), ("2 * 0.5", "f64"), ("N", "nat"), ("D", "nat"), ("D + 1", "nat"), ("D - 1", "int"),
-        ("3", "nat"), ("0.5", "f64"), ("-3", "int"),
+        ("n + n", "nat"),
+        ("n * n", "nat"),
+        ("n - n", "int"),
+        ("n / n", "int"),
+        ("-n", "int"),
+        ("n ^ 2", "nat"),
+        ("i + i", "int"),
+        ("i - i", "int"),
+        ("i / i", "int"),
+        ("-i", "int"),
+        ("x + x", "f64"),
+        ("x - x", "f64"),
+        ("x / x", "f64"),
+        ("x ^ 3", "f64"),
+        ("-x", "f64"),
+        ("r * r", "rat"),
+        ("n + 1", "nat"),
+        ("1 + n", "nat"),
+        ("x * 2", "f64"),
+        ("2 * x", "f64"),
+        ("0.5 * x", "f64"),
+        ("7 / 2", "int"),
+        ("2 + 3", "nat"),
+        ("2 * 0.5", "f64"),
+        ("N", "nat"),
+        ("D", "nat"),
+        ("D + 1", "nat"),
+        ("D - 1", "int"),
+        ("3", "nat"),
+        ("0.5", "f64"),
+        ("-3", "int"),
     ],
-)  # fmt: skip
+)
 def test_numbers_of_one_type_stay_in_it(expr: str, ty: str) -> None:
     assert result(expr, n="nat", i="int", x="f64", r="rat") == ty
 
@@ -62,9 +87,26 @@ def test_what_is_injected_does(expr: str) -> None:
 
 @pytest.mark.parametrize(
     "expr",
-    ["x + 1", "1 + x", "x * 0.5", "1 / 2 * x", "x * (1 / 2)", "2 * 3 * x", "2^3 * x", "-1 * x", "x + -1", "1e-5 + x", "1 - x - 2 / 3",
-     "x * (1 + 2 * 3)", "(1 - 0.1) * x + 0.1 * x", "gelu(1) + x", "x - mean(2)", "x ^ 2 * 3", "(2 : ℝ) * x"],
-)  # fmt: skip
+    [
+        "x + 1",
+        "1 + x",
+        "x * 0.5",
+        "1 / 2 * x",
+        "x * (1 / 2)",
+        "2 * 3 * x",
+        "2^3 * x",
+        "-1 * x",
+        "x + -1",
+        "1e-5 + x",
+        "1 - x - 2 / 3",
+        "x * (1 + 2 * 3)",
+        "(1 - 0.1) * x + 0.1 * x",
+        "gelu(1) + x",
+        "x - mean(2)",
+        "x ^ 2 * 3",
+        "(2 : ℝ) * x",
+    ],
+)
 def test_a_literal_is_real_where_its_context_is(expr: str) -> None:
     assert result(expr, x="ℝ[D]") == "ℝ[D]"
 

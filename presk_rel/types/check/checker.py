@@ -86,12 +86,11 @@ class Checker:
 
     def expect(self, node: TExpr, expected: IType, span: Span, blame: Blame) -> TExpr:
         """`node`, once its type is unified with `expected`; E2003 at `span` otherwise."""
-        before = self.unifier.show(expected)
         failed = self.unify(ity(node), expected, span, blame.what)
         if failed is None:
             return node
-        found = self.unifier.show(ity(node))
-        return self.mismatch(f"{blame.what} has the type {found}, but {before} is expected", failed, span, blame)
+        found, wanted = self.unifier.show(ity(node)), self.unifier.show(expected)
+        return self.mismatch(f"{blame.what} has the type {found}, but {wanted} is expected", failed, span, blame)
 
     def unify(self, left: IType, right: IType, span: Span, what: str) -> Mismatch | None:
         self.unifier.where = (span, what)

@@ -13,6 +13,7 @@ from presk_rel.types.check.checker import Blame, Checker, Program, is_bad
 from presk_rel.types.check.expr import infer
 from presk_rel.types.check.settle import settle
 from presk_rel.types.infer import BROKEN, IType
+from presk_rel.types.problems import TooLarge
 from presk_rel.types.tree import Binder, TDim, TExpr, TFn, TLiteral, TPrim
 from presk_rel.types.unify import Unifier
 from presk_rel.types.zonk import Rewrite
@@ -22,24 +23,28 @@ def check_function(program: Program, signature: Signature) -> TFn | None:
     """The checked function, None after an error. What its signature leaves out is filled in from the body."""
     check_defaults(program, signature)
     c = Checker(program, signature, Unifier(program.elab.solver), infer)
+    try:
+        fn = _check(c, signature)
+    except (TooLarge, RecursionError):
+        what = f"a type in `{signature.core}` is larger than this version supports"
+        c.error("E9002", what, signature.node.name.span)
+        fn = None
+    if fn is None and signature.result is None:
+        signature.broken = True
+    return fn
+
+
+def _check(c: Checker, signature: Signature) -> TFn | None:
     binders = [b for p in signature.params if (b := _bind(c, p)) is not None]
-    body = c.infer(signature.node.body, signature.result)
-    if signature.result is not None:
-        declared = signature.node.result
-        label = None if declared is None else Label(declared.span, "the result is declared here")
-        body = c.expect(
-            body, signature.result, _result(signature.node.body).span, Blame(f"the result of `{signature.core}`", label)
-        )
+    body = _body(c, signature)
     final = settle(c)
     rewrite = Rewrite(final.type, final.length)
     if c.failed or signature.broken or is_bad(body):
-        _give_up(signature)
         return None
     typed = rewrite.expr(body)
     params = tuple(rewrite.binder(b) for b in binders)
     final.report()
     if c.failed:
-        _give_up(signature)
         return None
     _complete(signature, params, typed.type)
     return TFn(
@@ -47,12 +52,22 @@ def check_function(program: Program, signature: Signature) -> TFn | None:
         dims=tuple(dict.fromkeys([*signature.dims, *final.mentioned])),
         theta=signature.theta,
         params=params,
-        result=typed.type if signature.result is None else signature.result,
+        result=signature.result or typed.type,
         uses=tuple(u.text for u in signature.node.uses),
         body=typed,
         span=signature.node.span,
         name_span=signature.node.name.span,
     )
+
+
+def _body(c: Checker, signature: Signature) -> TExpr:
+    body = c.infer(signature.node.body, signature.result)
+    if signature.result is None:
+        return body
+    declared = signature.node.result
+    label = None if declared is None else Label(declared.span, "the result is declared here")
+    blame = Blame(f"the result of `{signature.core}`", label)
+    return c.expect(body, signature.result, _result(signature.node.body).span, blame)
 
 
 def _bind(c: Checker, param: ParamSig) -> Binder | None:
@@ -72,12 +87,6 @@ def _result(body: ast.Expr) -> ast.Expr:
     while isinstance(body, ast.Let):
         body = body.body
     return body
-
-
-def _give_up(signature: Signature) -> None:
-    """After an error, callers still see the declared types; what was not declared is unknown to them."""
-    if signature.result is None:
-        signature.broken = True
 
 
 def _complete(signature: Signature, params: tuple[Binder, ...], result: Type) -> None:

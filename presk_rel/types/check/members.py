@@ -1,4 +1,4 @@
-"""Calls of module functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` through a stack, `(A ∘ B).apply`."""
+"""Calls of module functions: `l1.apply(x)`, `net.apply(θ, x)`, `blocks.apply(x, …)` of a stack, `(A ∘ B).apply`."""
 
 from __future__ import annotations
 

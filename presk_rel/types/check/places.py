@@ -47,7 +47,7 @@ def place_of(c: Checker, expr: ast.Expr) -> Place | None:
                 return None
             if outer.instance is None or inner.instance is None:
                 return Place(None, None)
-            return Place(Composed(outer.instance, inner.instance), None)
+            return Place(c.program.elab.fitting(Composed(outer.instance, inner.instance), expr.span), None)
         case _:
             return None
 
@@ -109,7 +109,7 @@ def _stack(c: Checker, count: ast.Expr, inner: ast.Expr) -> Place | None:
         return None
     if form is None or below.instance is None:
         return Place(None, None)
-    return Place(Stacked(form, below.instance), None)
+    return Place(c.program.elab.fitting(Stacked(form, below.instance), inner.span), None)
 
 
 def theta_of(c: Checker, expr: ast.Expr) -> TTheta | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from presk_rel.elab.measure import Measures
 from presk_rel.elab.ty import Function, Idx, Mask, Real, Shape, TupleOf, Type, map_dims
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Proven, Refuted
 from presk_rel.types.check.checker import Checker, bad
 from presk_rel.types.infer import Broken, IType, Meta, items_of, params_of, result_of
 from presk_rel.types.numbers import DEFAULT
-from presk_rel.types.problems import Obligation, Waiting
+from presk_rel.types.problems import Obligation, TooLarge, Waiting
 from presk_rel.types.tree import KEY
 from presk_rel.types.unify import divisibility
 
@@ -26,7 +27,10 @@ class Final:
     untyped: bool = False
 
     def type(self, ty: Type) -> Type:
-        return self._final(self.c.unifier.resolve(ty))
+        final = self._final(self.c.unifier.resolve(ty))
+        if not Measures().of(final).fits:
+            raise TooLarge
+        return final
 
     def _final(self, ty: IType) -> Type:
         match ty:
