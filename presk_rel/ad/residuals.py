@@ -16,9 +16,8 @@ from presk_rel.core.shapes import absorb, substitute
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Shape, TupleOf, Type
 
-
 DEEPEST, WIDEST = 24, 1024
-"""A callee whose residuals nest deeper, or are more, keeps its `.vjp` whole and recomputes: types stay of bounded size."""
+"""A callee whose residuals nest deeper, or are more, keeps its `.vjp` whole and recomputes: types stay bounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,20 +3,26 @@
     %4 = closure f.lambda0[y];  %5 = closure f.lambda1[%4, x]
       becomes   %5 = closure f.lambda1.of0[y, x]   with   f.lambda1.of0(y, x, θ) = { g = closure f.lambda0[y]; … }
 
+A function that returns a known function value gets one that returns what the value captured:
+
+    %1 = call make(x)   becomes   %1%e = call make.env(x);  %1%0 = %1%e.0;  %1 = closure make.lambda0[%1%0]
+
 So a function value that is known where it is made is known wherever it goes: `grad`, and the differentiation of an
-application, see through captured values, arguments and `let`.
+application, see through captured values, arguments, results and `let`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from presk_rel.ad.graph import callees_first
 from presk_rel.ad.known import Known, KnownFunctions
 from presk_rel.ad.names import with_dims
-from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Function, Op, Param, Program, Var, callees
+from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Function, Op, Param, Prim, Program, Var, callees
 from presk_rel.core.shapes import absorb, substitute
+from presk_rel.core.trampoline import Walk, run
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.elab.ty import Shape, Type
+from presk_rel.elab.ty import Shape, TupleOf, Type
 from presk_rel.smt.linear import symbol
 
 Key = tuple[str, DimArgs, tuple[str, ...], tuple[tuple[int, Known, tuple[Type, ...]], ...]]
@@ -25,27 +31,30 @@ what it captured, and the types of that."""
 
 
 def specialize(program: Program) -> Program:
-    """The program in which no known function value is captured or passed on; what that leaves unread is gone."""
-    takers = {name for name, f in program.functions.items() if any(_is_function(p.type) for p in f.params)}
-    if not takers:
+    """The program in which no known function value is captured, passed on or returned to a call; what that leaves
+    unread is gone."""
+    takers = {name for name, f in program.functions.items() if _takes(f)}
+    makers = {name for name, f in program.functions.items() if _is_function(f.result)}
+    if not takers and not makers:
         return program
-    work = _Work(program, takers, dict(program.functions), list(program.functions))
-    done = 0
-    while done < len(work.queue):
-        name = work.queue[done]
-        done += 1
-        work.functions[name] = work.rewrite(work.functions[name])
-    return replace(program, functions=_reached(work.functions, takers))
+    work = _Work(takers, makers, dict(program.functions))
+    for name in callees_first(program.functions):
+        run(work.finished(name))
+    return replace(program, functions=_reached(work.functions, takers | makers))
+
+
+def _takes(f: Function) -> bool:
+    return any(_is_function(p.type) for p in f.params)
 
 
 def _is_function(ty: Type) -> bool:
     return isinstance(ty, FunctionType)
 
 
-def _reached(functions: dict[str, Function], takers: set[str]) -> dict[str, Function]:
-    """Without the functions that take function values and that no other function names any more."""
+def _reached(functions: dict[str, Function], inner: set[str]) -> dict[str, Function]:
+    """Without the functions that take or return function values and that no other function names any more."""
     reached: set[str] = set()
-    stack = [name for name in functions if name not in takers]
+    stack = [name for name in functions if name not in inner]
     while stack:
         name = stack.pop()
         if name not in reached:
@@ -56,27 +65,65 @@ def _reached(functions: dict[str, Function], takers: set[str]) -> dict[str, Func
 
 @dataclass(slots=True)
 class _Work:
-    program: Program
+    """`takers` take function values, `makers` return one. A function is finished before what its callers read of it."""
+
     takers: set[str]
+    makers: set[str]
     functions: dict[str, Function]
-    queue: list[str]
+    done: set[str] = field(default_factory=set[str])
     versions: dict[Key, str] = field(default_factory=dict[Key, str])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    returned: dict[str, Known | None] = field(default_factory=dict[str, "Known | None"])
 
-    def rewrite(self, function: Function) -> Function:
-        """`function` with every use of a taker on known function values turned to its version."""
+    def finished(self, name: str) -> Walk[None]:
+        """Rewrite a function, once: each use of a taker on known function values is one of its version, each call of a
+        maker is the closure it returns."""
+        if name in self.done:
+            return
+        self.done.add(name)
+        function = self.functions[name]
         known = KnownFunctions()
         types = {p.name: p.type for p in function.params}
         bindings: list[Binding] = []
         for b in function.bindings:
             op = self._direct(b.op, known.values)
             if isinstance(op, (Call, Closure)) and op.fn in self.takers:
-                op = self._version(function, op, known.values, types)
-            b = replace(b, op=op)
-            bindings.append(b)
-            types[b.name] = b.type
-            known.see(b)
-        return replace(function, bindings=tuple(bindings))
+                op = yield self._version(function, op, known.values, types)
+            made = [replace(b, op=op)]
+            if isinstance(op, Call) and op.fn in self.makers:
+                yield self.finished(op.fn)
+                made = self._returned(replace(b, op=op), op, types)
+            for m in made:
+                bindings.append(m)
+                types[m.name] = m.type
+                known.see(m)
+        self.functions[name] = replace(function, bindings=tuple(bindings))
+        self.returned[name] = known.values.get(function.ret)
+
+    def _returned(self, b: Binding, op: Call, types: dict[Var, Type]) -> list[Binding]:
+        """The closure that a call of a maker returns, made in the caller."""
+        value = self.returned.get(op.fn)
+        if value is None:
+            return [b]
+        made = self.functions[op.fn]
+        inside = {p.name: p.type for p in made.params} | {x.name: x.type for x in made.bindings}
+        captured = tuple(inside[v] for v in value.captured)
+        env = f"{op.fn}.env"
+        if env not in self.functions:
+            whole = Binding("env%", TupleOf(captured), Prim("tuple", (), value.captured), made.span)
+            body = (*made.bindings, whole)
+            self.functions[env] = replace(made, name=env, result=TupleOf(captured), bindings=body, ret="env%")
+            self.done.add(env)
+        given = dict(op.dim_args)
+        prefixes: dict[str, Shape] = {}
+        absorb([substitute(p.type, given, {}) for p in made.params], [types[v] for v in op.args], prefixes)
+        here = tuple(substitute(substitute(t, given, {}), {}, prefixes) for t in captured)
+        whole = replace(b, name=f"{b.name}%e", type=TupleOf(here), op=Call(env, op.dim_args, op.args))
+        parts = [
+            replace(b, name=f"{b.name}%{i}", type=t, op=Prim("proj", (i,), (whole.name,))) for i, t in enumerate(here)
+        ]
+        dims = tuple((d, form.substitute(given)) for d, form in value.dim_args)
+        return [whole, *parts, replace(b, op=Closure(value.fn, dims, tuple(p.name for p in parts)))]
 
     def _direct(self, op: Op, known: dict[Var, Known]) -> Op:
         """An application that passes function values, as the call it is."""
@@ -86,7 +133,7 @@ class _Work:
 
     def _version(
         self, caller: Function, op: Call | Closure, known: dict[Var, Known], types: dict[Var, Type]
-    ) -> Call | Closure:
+    ) -> Walk[Call | Closure]:
         given = op.args if isinstance(op, Call) else op.captured
         callee = self.functions[op.fn]
         taken = {i: known[v] for i, v in enumerate(given) if _is_function(callee.params[i].type) and v in known}
@@ -96,6 +143,7 @@ class _Work:
         key = (op.fn, op.dim_args, caller.dims, values)
         if key not in self.versions:
             self.versions[key] = self._write(key)
+            yield self.finished(self.versions[key])
         args = tuple(v for i, a in enumerate(given) for v in (taken[i].captured if i in taken else (a,)))
         dims = tuple((d, symbol(d)) for d in caller.dims)
         name = self.versions[key]
@@ -124,9 +172,10 @@ class _Work:
         self.functions[name] = replace(
             f, name=name, dims=caller_dims, params=tuple(params), result=result, bindings=tuple(bindings)
         )
-        if any(_is_function(p.type) for p in params):
+        if _takes(self.functions[name]):
             self.takers.add(name)
-        self.queue.append(name)
+        if _is_function(result):
+            self.makers.add(name)
         return name
 
 

@@ -110,7 +110,41 @@ fn f{D}(x : ℝ[D], y : ℝ[D]) -> ℝ[] {
 """
 
 
-@pytest.mark.parametrize("text", [CAPTURED, GRADIENT_CAPTURED, PASSED, TUPLED])
+RETURNED = """
+fn scale.lambda0{D}(y : ℝ[D], z : ℝ[D], a : ℝ[D]) -> ℝ[D] {
+  %3 : ℝ[D] = mul a, y
+  %4 : ℝ[D] = add %3, z
+  %5 : ℝ[D] = sin %4
+  return %5
+}
+fn scale{D}(y : ℝ[D]) -> (ℝ[D]) -> ℝ[D] {
+  %1 : ℝ[D] = exp y
+  %2 : (ℝ[D]) -> ℝ[D] = closure scale.lambda0[y, %1]
+  return %2
+}
+fn then.lambda0{D}(f : (ℝ[D]) -> ℝ[D], g : (ℝ[D]) -> ℝ[D], x : ℝ[D]) -> ℝ[] {
+  %3 : ℝ[D] = apply f(x)
+  %4 : ℝ[D] = apply g(%3)
+  %5 : ℝ[] = sum %4
+  return %5
+}
+fn then{N}(f : (ℝ[N]) -> ℝ[N], g : (ℝ[N]) -> ℝ[N]) -> (ℝ[N]) -> ℝ[] {
+  %2 : (ℝ[N]) -> ℝ[] = closure then.lambda0{D = N}[f, g]
+  return %2
+}
+fn f{D}(c : ℝ[D], x : ℝ[D]) -> ℝ[] {
+  s : (ℝ[D]) -> ℝ[D] = call scale{D = D}(c)
+  t : (ℝ[D]) -> ℝ[D] = call scale{D = D}(x)
+  %4 : (ℝ[D]) -> ℝ[] = call then{N = D}(s, t)
+  %5 : (ℝ[D]) -> ℝ[D] = grad %4
+  %6 : ℝ[D] = apply %5(x)
+  %7 : ℝ[] = sum %6
+  return %7
+}
+"""
+
+
+@pytest.mark.parametrize("text", [RETURNED, CAPTURED, GRADIENT_CAPTURED, PASSED, TUPLED])
 def test_function_values_are_seen_through(text: str):
     program = read(text)
     check_gradient(program, "f", DIMS)
