@@ -1,6 +1,7 @@
 """The perceptron's gradient: against central differences, and against backpropagation written out in mpmath."""
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -10,12 +11,16 @@ from mpmath import mp
 from presk_rel.core.ir import Program
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.values import Tensor, TreeValue, Value
+from presk_rel.pipeline import Session
 
 from .central import worst_component
-from .oracle import agree
+from .oracle import agree, texts
 from .programs import MLP, program
 
 DIMS = {"B": 2, "D": 4}
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mlp.psk"
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +28,23 @@ def mlp() -> Program:
     return program(MLP)
 
 
+@pytest.fixture(scope="module", params=["store", "recompute"])
+def example(request: pytest.FixtureRequest) -> Program:
+    """The example through parser, checker, lowering and differentiation."""
+    return Session(str(EXAMPLE), remat=request.param).differentiated
+
+
+@pytest.fixture(scope="module")
+def optimized() -> Program:
+    return Session(str(EXAMPLE)).optimized("mse_grad", DIMS).program
+
+
 def test_the_gradient_agrees_with_central_differences_to_2_to_the_minus_100(mlp: Program):
     assert worst_component(mlp, "mse", "mse_grad", wrt="θ", dims=DIMS) < Fraction(1, 2**100)
+
+
+def test_the_examples_gradient_agrees_with_central_differences(example: Program):
+    assert worst_component(example, "mse", "mse_grad", wrt="θ", dims=DIMS) < Fraction(1, 2**100)
 
 
 def test_a_wrong_gradient_does_not(mlp: Program):
@@ -70,3 +90,12 @@ def test_every_digit_agrees_with_backpropagation_in_mpmath(mlp: Program, bits: i
     run = run_exact(mlp, "mse_grad", {}, DIMS, options=Options(bits=bits))
     with mp.workprec(bits + 200):
         assert agree(run.value, backpropagation(run.args), run.digits)
+
+
+def test_the_examples_digits_are_the_same_and_so_are_the_optimized_ones(
+    mlp: Program, example: Program, optimized: Program
+):
+    results = [run_exact(p, "mse_grad", {}, DIMS) for p in (mlp, example, optimized)]
+    with mp.workprec(456):
+        assert all(agree(r.value, backpropagation(r.args), 77) for r in results)
+    assert texts(results[0].value) == texts(results[1].value) == texts(results[2].value)

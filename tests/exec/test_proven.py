@@ -293,9 +293,23 @@ def evaluate(found: Program, args: tuple[Any, ...], bits: int) -> list[Any]:
         return result.data.tolist()
 
 
+RUNS = given(found=programs(), seed=st.integers(0, 1000), bits=st.sampled_from([24, 53, 100, 200]))
+
+
 @settings(max_examples=150, deadline=None)
-@given(found=programs(), seed=st.integers(0, 1000), bits=st.sampled_from([24, 53, 100, 200]))
+@RUNS
 def test_every_ball_contains_the_2000_bit_reference(found: Program, seed: int, bits: int):
+    check_containment(found, seed, bits)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@RUNS
+def test_every_ball_of_many_programs_contains_the_2000_bit_reference(found: Program, seed: int, bits: int):
+    check_containment(found, seed, bits)
+
+
+def check_containment(found: Program, seed: int, bits: int) -> None:
     _, args = inputs.prepare(found, "f", {}, {"N": 3}, seed)
     for rough, fine in zip(evaluate(found, args, bits), evaluate(found, args, 2000), strict=True):
         if rough.is_finite() and fine.is_finite():

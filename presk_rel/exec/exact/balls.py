@@ -17,7 +17,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from presk_rel.exec.exact.kernel import Event, Events, Site, boxed, distinct, is_constant, only, repeat, undefined
+from presk_rel.exec.exact.kernel import (
+    Event,
+    Events,
+    Site,
+    at_entry,
+    boxed,
+    distinct,
+    is_constant,
+    only,
+    repeat,
+    undefined,
+)
 from presk_rel.exec.exact.untyped import arb, arb_mat, fmpq
 from presk_rel.exec.values import Array, HostReals
 
@@ -182,7 +193,7 @@ class Balls:
             return HULLS[op]()
         outside, what = DOMAINS[op]
         if outside(operand):
-            undefined(site, f"{what}: {operand.str(15)} at entry {list(at)}")
+            undefined(site, f"{what}: {operand.str(15)}{at_entry(at)}")
         self.events.add(Event("undefined", site, what, at, str(operand)))
         return arb.nan()
 
@@ -223,7 +234,7 @@ class Balls:
             at = tuple(int(k) for k in np.unravel_index(i, y.shape))
             q = known[i] if known is not None else None
             if entries[i].is_zero() or q == 0:
-                undefined(site, f"division by zero at entry {list(at)} of the divisor")
+                undefined(site, f"division by zero{at_entry(at)}")
             if q is not None:
                 entries[i] = arb(q)
                 continue

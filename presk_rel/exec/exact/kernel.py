@@ -38,8 +38,14 @@ class Site:
     def span(self) -> Span | None:
         return None if self.binding.span == NOWHERE else self.binding.span
 
-    def __str__(self) -> str:
+    @property
+    def full(self) -> str:
+        """With the binding's name, for us."""
         return f"`{self.binding.name}` in `{self.function}`"
+
+    def __str__(self) -> str:
+        """In the user's words: a binding that only PSK-Core names is told by its span."""
+        return f"`{self.function}`" if self.binding.name.startswith("%") else self.full
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,11 @@ class Kernel(Protocol):
     def matmul(self, x: Array, y: Array) -> Array:
         """(M, K) · (K, N)."""
         ...
+
+
+def at_entry(entry: tuple[int, ...]) -> str:
+    """Where in a tensor; nothing for a scalar."""
+    return f" at entry {list(entry)}" if entry else ""
 
 
 # ------------------------------------------------------------------------------------- arrays that repeat entries

@@ -21,7 +21,7 @@ import numpy as np
 from presk_rel.core.ir import Program
 from presk_rel.exec.exact.balls import Balls
 from presk_rel.exec.exact.interp import CachedDraws, Interpreter, LastUse
-from presk_rel.exec.exact.kernel import Event, Kernel
+from presk_rel.exec.exact.kernel import Event, Kernel, at_entry
 from presk_rel.exec.exact.rationals import GivenUp, Rationals
 from presk_rel.exec.exact.rounding import Below, Decimal, bound_text, round_ball, round_rational
 from presk_rel.exec.exact.untyped import flint_context
@@ -165,8 +165,9 @@ def _give_up(goal: Goal, attempt: _Attempt) -> NoReturn:
     if event is None:
         message = f"the result of `{goal.entry}` is not decided to {goal.digits} digits {reached}: {attempt.open_entry}"
         fail("E7005", message, None, help="raise the cap with --max-bits, or ask for fewer digits")
-    at = f" at entry {list(event.entry)}" if event.entry else ""
-    message = f"{event.message} is not decided {reached}, in {event.site}{at}, where it is {event.value}"
+    message = (
+        f"{event.message} is not decided {reached}, in {event.site}{at_entry(event.entry)}, where it is {event.value}"
+    )
     fail("E7005", message, event.site.span, help="this may be an exact tie: move the input off it, or raise --max-bits")
 
 

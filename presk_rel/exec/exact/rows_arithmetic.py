@@ -40,7 +40,7 @@ def row_pow(step: Step) -> Value:
     if isinstance(step.args[0], HyperValue):
         q = step.args[0].value
         if _bits(q) * n > MAX_HYPER_BITS and abs(q) != 1:
-            fail("E7006", f"a hyperparameter to the power {n}, in {step.where}, is too large", step.site.span)
+            fail("E7006", f"a hyperparameter to the power {n}, in {step.site}, is too large", step.site.span)
         return HyperValue(step.args[0].kind, q**n)
     return step.result(step.kernel.power(step.data(0), n, step.site))
 
@@ -71,7 +71,7 @@ def _hyper(step: Step, a: Fraction, b: Fraction) -> Value:
         case _:
             q = a / b
     if _bits(q) > MAX_HYPER_BITS:
-        fail("E7006", f"a hyperparameter of {_bits(q)} bits, in {step.where}, is too large", step.site.span)
+        fail("E7006", f"a hyperparameter of {_bits(q)} bits, in {step.site}, is too large", step.site.span)
     whole = step.type.kind in ("nat", "int")
     return HyperValue(step.type.kind, Fraction(int(q)) if whole else q)
 
@@ -180,7 +180,7 @@ def averaged(step: Step, operand: int) -> Array:
     run = value.axes if isinstance(value, Tensor) else ()
     n = count(tuple(run[i] for i in _over(step, operand)))
     if n == 0:
-        fail("E7003", f"a mean over no element in {step.where}", step.site.span)
+        fail("E7003", f"a mean over no element in {step.site}", step.site.span)
     return step.kernel.rational(Fraction(n))
 
 

@@ -164,7 +164,7 @@ def row_split_key(step: Step) -> Value:
     if n > MAX_KEYS:
         fail(
             "E7006",
-            f"{n} keys are split at once in {step.where}; at most {MAX_KEYS} are",
+            f"{n} keys are split at once in {step.site}; at most {MAX_KEYS} are",
             step.site.span,
             exit_status=3,
         )

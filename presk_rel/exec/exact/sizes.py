@@ -138,7 +138,7 @@ class Estimator(Interpreter):
             self.peak = max(self.peak, self.live + sum(entries_of(a) for a in args))
         chain = max((chain_of(a) for a in args), default=0)
         cost = 0 if PRIMS[op.op].view or op.op in REPEATING else 2 if op.op in HEAVY else 1
-        return self.blank(binding.type, frame.env, chain + cost, str(step.site))
+        return self.blank(binding.type, frame.env, chain + cost, step.where)
 
     def blank(self, ty: Type, env: Env, chain: int, where: str) -> Value:
         """A value of a type, without numbers."""

@@ -40,7 +40,7 @@ class Step:
 
     @property
     def where(self) -> str:
-        return str(self.site)
+        return self.site.full
 
     def data(self, i: int) -> Array:
         value = self.args[i]
