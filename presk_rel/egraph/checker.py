@@ -61,9 +61,8 @@ class Refusal:
 def check(
     proof: Proof, rules: Mapping[str, Rule], before: Program, after: Program, dims: Mapping[str, int] | None = None
 ) -> list[Refusal]:
-    """Check a proof about `proof.entry` of `before` (after differentiation, calls and all) and of `after`
-    (optimized), at
-    `dims` where the optimizer was given them. Time is linear in the proof."""
+    """Check a proof about `proof.entry` of `before` (after differentiation, calls and all) and of `after` (optimized),
+    at `dims` where the optimizer was given them. Time is linear in the proof."""
     try:
         checker = _Checker(proof, rules, before, dims or {})
         return [*checker.terms(), *checker.lemmas(), *checker.claim(), *_ends(proof, before, after, dims or {})]

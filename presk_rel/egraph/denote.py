@@ -394,7 +394,9 @@ class _Primitive:
         if not self.prim.attrs:
             return None
         shape = shape_of(ty)
-        index = next(i for i, a in enumerate(shape.axes) if a.name == self.prim.attrs[0])
+        index = next((i for i, a in enumerate(shape.axes) if a.name == self.prim.attrs[0]), None)
+        if index is None:
+            raise PreskBug("denote", f"`{self.binding.name}`: no axis `{self.prim.attrs[0]}` in {ty}")
         return index + (len(self.frame.prefix) if shape.prefix is not None else 0)
 
     def along(self, x: Tensor, t: Tensor) -> Tensor:
