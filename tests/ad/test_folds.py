@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from presk_rel.ad.reverse import Remat
+from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Program
+from presk_rel.diagnostics import PreskError
 from tests.ad.check import check_gradient, with_directional
 from tests.ad.interpreter import flat
 from tests.ad.test_function_values import read
@@ -97,7 +98,49 @@ fn loss{D L}(c : ℝ[L, D], p : (ℝ[L, D], ℝ[D])) -> ℝ[] {
 }
 """
 
+GENERIC = """
+module Layer{D} {
+  param w : ℝ[D, D]  init = zeros
+  param b : ℝ[D]  init = zeros
+}
+module Tower{D L} {
+  use blocks : stack{L}(Layer{D})
+}
+fn Layer.apply{D}(θ : params Layer{D}, x : ℝ[..., D], s : ℝ[...]) -> ℝ[..., D] {
+  w : ℝ[D, D] = θ.w
+  %4 : ℝ[..., D] = dot x, w
+  %5 : ℝ[..., D] = tanh %4
+  b : ℝ[D] = θ.b
+  %7 : ℝ[..., D] = add %5, b
+  %8 : ℝ[..., D] = broadcast_like s, %7
+  %9 : ℝ[..., D] = mul %7, %8
+  return %9
+}
+fn Tower.apply{D L}(θ : params Tower{D, L}, x : ℝ[..., D], s : ℝ[...]) -> ℝ[..., D] {
+  blocks : params stack{L}(Layer{D}) = θ.blocks
+  y : ℝ[..., D] = fold L Layer.apply{D = D}(stacked blocks; acc x; s)
+  %5 : ℝ[..., D] = fold L Layer.apply{D = D}(stacked blocks; acc y; s)
+  return %5
+}
+fn twice{D L}(θ : params Tower{D, L}, x : ℝ[..., D], s : ℝ[...]) -> ℝ[..., D] {
+  %3 : ℝ[..., D] = call Tower.apply{D = D, L = L}(θ, x, s)
+  %4 : ℝ[..., D] = mul %3, x
+  return %4
+}
+fn loss{D B L}(x : ℝ[batch: B, D], s : ℝ[batch: B], p : (params Tower{D, L}, ℝ[D])) -> ℝ[] {
+  θ : params Tower{D, L} = p.0
+  v : ℝ[D] = p.1
+  one : ℝ[] = const 1
+  %6 : ℝ[batch: B, D] = call twice{D = D, L = L}(θ, x, s)
+  %7 : ℝ[D] = call twice{D = D, L = L}(θ, v, one)
+  %8 : ℝ[batch: B, D] = mul %6, %7
+  %9 : ℝ[] = mean %8
+  return %9
+}
+"""
+
 PROGRAMS = {
+    "any number of leading axes": (GENERIC, "loss"),
     "parameters of a tower": (TOWER, "loss"),
     "input and extra of a tower": (TOWER, "loss_x"),
     "tuples": (TUPLE.replace("DIRECTION", ""), "loss"),
@@ -125,3 +168,61 @@ def test_the_gradient_is_the_central_difference_and_store_changes_no_bit(name: s
 def test_the_second_derivative_is_the_central_difference_of_the_first(name: str, remat: Remat):
     p, of = program(name)
     check_gradient(with_directional(p, of), f"{of}∂", DIMS, remat=remat)
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PreskError) as refused:
+        differentiate(read(text))
+    (said,) = refused.value.diagnostics
+    assert said.code == "E6002"
+    assert refused.value.exit_status == 1
+    return said.message
+
+
+def test_a_key_in_the_accumulator_is_refused_with_the_reason():
+    message = refusal("""
+fn body{D}(s : ℝ[D], a : (ℝ[D], key)) -> (ℝ[D], key) uses Rand {
+  %2 : ℝ[D] = a.0
+  %3 : key = a.1
+  %4 : (key, key) = split_key 2 %3
+  %5 : key = %4.0
+  %6 : ℝ[D] = mul s, %2
+  %7 : (ℝ[D], key) = (%6, %5)
+  return %7
+}
+fn loss{D L}(s : ℝ[L, D], k : key, x : ℝ[D]) -> ℝ[] uses Rand {
+  %3 : (ℝ[D], key) = (x, k)
+  %4 : (ℝ[D], key) = fold L body{D = D}(stacked s; acc %3)
+  %5 : ℝ[D] = %4.0
+  %6 : ℝ[] = sum %5
+  return %6
+}
+fn main{D L}(s : ℝ[L, D], k : key, x : ℝ[D]) -> ℝ[D] uses Rand {
+  %3 : (ℝ[D]) -> ℝ[] = closure loss{D = D, L = L}[s, k]
+  %4 : (ℝ[D]) -> ℝ[D] = grad %3
+  %5 : ℝ[D] = apply %4(x)
+  return %5
+}
+""")
+    assert "a key" in message
+
+
+def test_a_fold_whose_leading_axes_no_caller_says_is_refused_with_the_reason():
+    message = refusal("""
+fn body{D}(s : ℝ[D], a : ℝ[..., D]) -> ℝ[..., D] {
+  %2 : ℝ[..., D] = mul a, s
+  return %2
+}
+fn loss{D L}(s : ℝ[L, D], x : ℝ[..., D]) -> ℝ[] {
+  %2 : ℝ[..., D] = fold L body{D = D}(stacked s; acc x)
+  %3 : ℝ[] = mean %2
+  return %3
+}
+fn main{D L}(s : ℝ[L, D], x : ℝ[..., D]) -> ℝ[..., D] {
+  %2 : (ℝ[..., D]) -> ℝ[] = closure loss{D = D, L = L}[s]
+  %3 : (ℝ[..., D]) -> ℝ[..., D] = grad %2
+  %4 : ℝ[..., D] = apply %3(x)
+  return %4
+}
+""")
+    assert "leading axes" in message
