@@ -27,7 +27,8 @@ from presk_rel.rules.ast import (
     TypeDecl,
     Value,
 )
-from presk_rel.rules.reader import RESERVED, Clause, Declaration, Direction, Include, Item, in_order, read_items
+from presk_rel.rules.items import RESERVED, Clause, Declaration, Direction, Include, Item, in_order
+from presk_rel.rules.storage import Source, load_program, source_of, store_program
 from presk_rel.rules.validate import validate
 
 INCLUDE_LIMIT = 64
@@ -41,8 +42,13 @@ def read_program(path: Path, *, search: Sequence[Path] = ()) -> Program:
 
     Raises `PreskError` with codes E9101 … E9115.
     """
+    stored = load_program(path, search)
+    if stored is not None:
+        return stored
     loader = _Loader(tuple(search))
-    return _assemble(EMPTY, list(loader.items(path, None, ())))
+    program = _assemble(EMPTY, list(loader.items(path, None, ())))
+    store_program(path, search, program, loader.sources)
+    return program
 
 
 def parse_program(text: str, file: str = "<rules>", *, search: Sequence[Path] = ()) -> Program:
@@ -53,12 +59,13 @@ def parse_program(text: str, file: str = "<rules>", *, search: Sequence[Path] = 
 def extend_program(program: Program, text: str, file: str, *, search: Sequence[Path] = ()) -> Program:
     """`program` with the declarations and rules of `text`, validated as a whole."""
     loader = _Loader(tuple(search))
-    return _assemble(program, list(loader.expand(read_items(text, file), Path(), ())))
+    return _assemble(program, list(loader.expand(_items(text, file), Path(), ())))
 
 
 @dataclass(frozen=True, slots=True)
 class _Loader:
     search: tuple[Path, ...]
+    sources: list[Source] = field(default_factory=list[Source])
 
     def items(self, path: Path, at: Span | None, opened: tuple[Path, ...]) -> Iterator[Item]:
         """The items of a file and, in place, of what it includes. `opened` are the files on the way to it."""
@@ -70,7 +77,9 @@ class _Loader:
             found.error("E9102", f"`.include` nests deeper than {INCLUDE_LIMIT} files", at)
         if found.has_errors:
             raise PreskError(found.items)
-        yield from self.expand(read_items(_read(path, at), str(path)), path.parent, (*opened, path.resolve()))
+        text = _read(path, at)
+        self.sources.append(source_of(path, text))
+        yield from self.expand(_items(text, str(path)), path.parent, (*opened, path.resolve()))
 
     def expand(self, items: list[Item], folder: Path, opened: tuple[Path, ...]) -> Iterator[Item]:
         for item in items:
@@ -87,6 +96,13 @@ class _Loader:
         found = Diagnostics()
         found.error("E9103", f"cannot find the included file `{include.path}`", include.span)
         raise PreskError(found.items)
+
+
+def _items(text: str, file: str) -> list[Item]:
+    """Imports the reader, and with it lark, only when there is something to read."""
+    from presk_rel.rules.reader import read_items
+
+    return read_items(text, file)
 
 
 def _read(path: Path, at: Span | None) -> str:

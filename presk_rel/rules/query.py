@@ -15,7 +15,8 @@ from presk_rel.diagnostics import Diagnostics, PreskError, Span
 from presk_rel.rules.ast import Atom, Attribute, BaseType, Literal, Program, RelationDecl, Row, Rule, Variable
 from presk_rel.rules.dialect import extend_program
 from presk_rel.rules.engine import Engine, Relations, solve
-from presk_rel.rules.reader import in_order, read_body
+from presk_rel.rules.items import in_order
+from presk_rel.rules.reader import read_body
 from presk_rel.rules.rule_types import variable_types
 from presk_rel.rules.validate import is_well_formed, validate
 from presk_rel.rules.walk import literal_terms, own_variables, rename_apart, used_atoms

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +33,8 @@ from presk_rel.rules.ast import (
     Variable,
     Wildcard,
 )
+from presk_rel.rules.items import RESERVED, Clause, Declaration, Direction, Include, Item, in_order
+from presk_rel.rules.storage import cache_folder
 from presk_rel.rules.walk import literal_terms
 
 DEPTH_LIMIT = 100
@@ -46,61 +49,17 @@ _COMMENT_LINE = re.compile(r"\s*//")
 _DIRECTIVE = re.compile(r"\.[a-z_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    names: tuple[str, ...]
-    attributes: tuple[Attribute, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """`.input` or `.output` of some relations."""
-
-    keyword: str
-    names: tuple[str, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Include:
-    path: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """Heads, and the alternatives of the body (one empty conjunction for a fact)."""
-
-    heads: tuple[Atom, ...]
-    alternatives: tuple[tuple[Literal, ...], ...]
-    name: str | None
-    span: Span
-
-
-Item = Declaration | TypeDecl | Direction | Include | Clause
-
-
-_RESERVED = """
-    as autoinc band bnot bor brie bshl bshr bshru btree btree_delete bxor cat contains count debug_delta eqrel false
-    inline input land lnot lor lxor magic match max mean min nil no_inline no_magic ord output overridable printsize
-    range recursive_iteration_cnt stateful strlen substr sum to_float to_number to_string to_unsigned true
-    __FILE__ __INCL__ __LINE__
-"""
-RESERVED = frozenset(_RESERVED.split())
-"""Words that Soufflé does not read as names."""
-
-
 @cache
 def _grammar() -> lark.Lark:
-    path = Path(__file__).with_name("dialect.lark")
+    text = Path(__file__).with_name("dialect.lark").read_text(encoding="utf-8")
+    folder = cache_folder()
     return lark.Lark(
-        path.read_text(encoding="utf-8"),
+        text,
         parser="lalr",
         propagate_positions=True,
         maybe_placeholders=False,
         start=["start", "body"],
-        cache=True,
+        cache=False if folder is None else str(folder / f"dialect-{sha256(text.encode()).hexdigest()[:16]}.lark"),
     )
 
 
@@ -124,11 +83,6 @@ def _fold(text: str, file: str, start: str, *, portable: bool) -> list[object]:
     if folder.found.has_errors:
         raise PreskError(in_order(folder.found))
     return values
-
-
-def in_order(found: Diagnostics) -> list[Diagnostic]:
-    """The diagnostics by file and place."""
-    return sorted(found.items, key=lambda d: (d.span is not None, d.span))
 
 
 def _syntax_error(error: lark.UnexpectedInput, text: str, file: str) -> Diagnostic:

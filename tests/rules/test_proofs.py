@@ -134,10 +134,10 @@ class TestProofs:
 
     def test_a_proof_as_deep_as_the_input_is_long(self) -> None:
         program = parse_program(".decl e(x:number, y:number) .input e .decl r(x:number) r(0). r(y) :- r(x), e(x, y).")
-        solved = solve(program, {"e": [(i, i + 1) for i in range(20_000)]})
-        proof = Prover(solved).prove("r", (20_000,))
-        assert proof.height == 20_000
-        assert sum(1 for _ in walk_proof(proof)) == 40_001
+        solved = solve(program, {"e": [(i, i + 1) for i in range(5_000)]})
+        proof = Prover(solved).prove("r", (5_000,))
+        assert proof.height == 5_000
+        assert sum(1 for _ in walk_proof(proof)) == 10_001
         assert check_proof(solved, proof) == []
 
     def test_a_proof_is_a_graph_where_its_tree_would_be_huge(self) -> None:

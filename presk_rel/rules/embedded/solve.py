@@ -113,7 +113,8 @@ def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> 
     generator = generate.Generator(store.statistics)
     steps = _Steps()
     for rule in stratum.rules:
-        _add_steps(generator, steps, rule, store.unfinished)
+        if not _is_idle(rule, rows, store.unfinished):
+            _add_steps(generator, steps, rule, store.unfinished)
     functions = store.load(generator)
     delta: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
     for head, number in steps.once:
@@ -131,6 +132,11 @@ def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> 
         _add_round(store, rows, fresh, rank)
         delta = fresh
     store.unfinished = set()
+
+
+def _is_idle(rule: Rule, rows: Mapping[str, Rows], members: set[str]) -> bool:
+    """Whether a rule can give nothing, since a relation that it needs is empty for good."""
+    return any(isinstance(a, Atom) and a.relation not in members and not rows[a.relation] for a in rule.body)
 
 
 def _add_round(store: Store, rows: Mapping[str, Rows], fresh: Mapping[str, dict[Row, None]], rank: int) -> None:
