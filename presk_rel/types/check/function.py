@@ -77,8 +77,9 @@ def _bind(c: Checker, param: ParamSig) -> Binder | None:
         return None
     if param.instance is not None or (param.broken and param.id in c.program.elab.module_params):
         return None
-    ty: IType = BROKEN if param.broken else c.unifier.fresh_type() if param.type is None else param.type
-    c.failed |= param.broken
+    broken = param.broken or (param.type is None and param.node.default is not None)
+    ty: IType = BROKEN if broken else c.unifier.fresh_type() if param.type is None else param.type
+    c.failed |= broken
     binder = c.env[param.id] = c.binder(param.node.name, ty)
     return binder
 
