@@ -61,7 +61,8 @@ def corruptions(proof: Proof) -> Iterator[tuple[str, Proof]]:
         yield f"lemma {i} with its sides exchanged", _with_lemma(proof, i, Lemma(lemma.right, lemma.left, lemma.steps))
     yield "the start", replace(proof, start=_other(proof, proof.start))
     yield "the end", replace(proof, end=_other(proof, proof.end))
-    yield "no lemmas", replace(proof, lemmas=())
+    if proof.start != proof.end:
+        yield "no lemmas", replace(proof, lemmas=())
 
 
 def _with_lemma(proof: Proof, i: int, lemma: Lemma) -> Proof:
