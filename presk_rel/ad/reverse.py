@@ -165,7 +165,9 @@ def _without_grad(r: _Round, function: Function) -> Function:
 
 def _unknown(site: Binding, fn: Var) -> Diagnostic:
     why = f"cannot take the gradient of `{fn}`: it is not a function known at compile time"
-    return Diagnostic("E6001", why, site.span)
+    where = "a lambda or a named function, also through `let`, captures, arguments and results"
+    hint = f"a function is known where it is {where}; not as the argument of a function generic in leading axes (`...`)"
+    return Diagnostic("E6001", why, site.span, help=hint)
 
 
 def _without_dead_closures(bindings: list[Binding], ret: Var) -> tuple[Binding, ...]:
