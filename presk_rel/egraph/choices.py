@@ -1,0 +1,103 @@
+"""What extraction chooses from: the nodes of the e-graph with their costs; and the terms of what was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from presk_rel.egraph.cost import CostModel
+from presk_rel.egraph.extract import Choice, Choices, ClassId
+from presk_rel.egraph.language import HeadId, Terms
+from presk_rel.egraph.op_types import TypeId
+from presk_rel.egraph.proof import TermId
+from presk_rel.egraph.snapshot import Graph
+from presk_rel.egraph.templates import shape_operands
+
+_BUILDERS = ("record", "tuple")
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """The records and tuples that build the result, operands first, and what they are built of. They stay as they are
+    and out of the e-graph, which they would only make wide."""
+
+    builders: tuple[TermId, ...]
+    leaves: tuple[TermId, ...]
+
+
+def spine(terms: Terms, root: TermId) -> Spine:
+    builders: set[TermId] = set()
+    leaves: set[TermId] = set()
+    stack = [root]
+    while stack:
+        t = stack.pop()
+        if terms.op(t).op not in _BUILDERS:
+            leaves.add(t)
+        elif t not in builders:
+            builders.add(t)
+            stack += terms.args[t]
+    return Spine(tuple(sorted(builders)), tuple(sorted(leaves)))
+
+
+def loaded_args(terms: Terms, term: TermId) -> tuple[int, ...]:
+    """A term's operands as the e-graph has them: `-1 - type` where only a type is read."""
+    shapes = shape_operands(terms.op(term))
+    return tuple(-1 - terms.type[a] if i in shapes else a for i, a in enumerate(terms.args[term]))
+
+
+@dataclass(slots=True)
+class Weights:
+    """Costs of e-nodes, twice the model's, so that at equal cost a node of the start program is the cheaper one."""
+
+    terms: Terms
+    model: CostModel
+    _units: dict[tuple[HeadId, tuple[TypeId, ...]], int] = field(
+        default_factory=dict[tuple[HeadId, tuple[TypeId, ...]], int]
+    )
+
+    def units(self, head: HeadId, operands: tuple[TypeId, ...]) -> int:
+        key = (head, operands)
+        known = self._units.get(key)
+        if known is None:
+            types = self.terms.table.types
+            h = self.terms.heads[head]
+            work = self.model.work(h.op, h.attrs, tuple(types[t] for t in operands), types[h.type])
+            known = self._units[key] = 2 * work.units
+        return known
+
+
+def choices(graph: Graph, weights: Weights, start: list[TermId], leaves: tuple[TermId, ...]) -> tuple[Choices, ClassId]:
+    """Every node as a choice of its class, keyed by its place there; and the class, one more, that needs the leaves."""
+    terms = weights.terms
+    own: set[tuple[ClassId, HeadId, tuple[int, ...]]] = set()
+    for t in start:
+        args = tuple(graph.of_term[a] if a >= 0 else a for a in loaded_args(terms, t))
+        own.add((graph.of_term[t], terms.head[t], args))
+    found: Choices = {}
+    for c, nodes in enumerate(graph.nodes):
+        ways: list[Choice] = []
+        for i, node in enumerate(nodes):
+            operands = tuple(graph.types[a] if a >= 0 else -1 - a for a in node.args)
+            cost = weights.units(node.head, operands) + ((c, node.head, node.args) not in own)
+            ways.append(Choice(cost, frozenset(a for a in node.args if a >= 0), i))
+        found[c] = ways
+    root = len(graph.nodes)
+    found[root] = [Choice(0, frozenset(graph.of_term[t] for t in leaves), 0)]
+    return found, root
+
+
+def chosen_terms(
+    graph: Graph, terms: Terms, chosen: dict[ClassId, Choice], roots: list[ClassId]
+) -> dict[ClassId, TermId]:
+    """The term of every chosen class, with templates where only a type is read."""
+    made: dict[ClassId, TermId] = {}
+    stack = list(roots)
+    while stack:
+        c = stack[-1]
+        node = graph.nodes[c][chosen[c].key]
+        missing = [a for a in node.args if a >= 0 and a not in made]
+        stack += missing
+        if not missing:
+            stack.pop()
+            args = tuple(made[a] if a >= 0 else terms.template(-1 - a) for a in node.args)
+            made[c] = terms.make(node.head, args)
+    return made

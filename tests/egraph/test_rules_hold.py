@@ -1,0 +1,234 @@
+"""Every rule is true: wherever its left side is defined, its right side is, and both have one type and one value.
+
+Instances are found by search: random types for the variables, everything else inferred, the conditions decided.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath as mp
+import pytest
+
+from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import compatible_types
+from presk_rel.core.typing_rules import infer
+from presk_rel.egraph.conditions import (
+    ROOT,
+    TYPE_FACTS,
+    Condition,
+    entries,
+    read_conditions,
+    variables,
+)
+from presk_rel.egraph.instances import attribute
+from presk_rel.egraph.patterns import ABSENT, HIDDEN, Apply, Name, Pattern, read_rule
+from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rules import FAMILIES, RULES
+from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Init, ModuleDef, ParamField, Params, Real, TupleOf, Type
+from tests.ad.interpreter import evaluate, flat, random_value
+from tests.egraph.programs import real
+
+WANTED, TRIES, POINTS = 5, 60_000, 3
+MODULES = {
+    "M": ModuleDef(
+        "M", (), 0, (ParamField("f", real(3), Init("zeros")), ParamField("g", real(("a", 2), 3), Init("zeros")))
+    )
+}
+REALS = (
+    *[SCALAR_REAL] * 3,
+    *[real(("a", 2), ("b", 2))] * 2,
+    real(2),
+    real(3),
+    real(("a", 2)),
+    real(("b", 2)),
+    real(2, 2),
+    real(2, 3),
+    real(("a", 2), 3),
+    real(("a", 2), 2),
+    real(("b", 2), ("a", 2)),
+    real(2, ("a", 2)),
+)
+OTHERS = (Params(Applied("M", ())), TupleOf((real(3), SCALAR_REAL)), Hyper("rat"), Hyper("nat"))
+ATTRS: dict[str, tuple[Attr, ...]] = {
+    "axis": ("a", "b"),
+    "axis?": ("a", "b", ABSENT),
+    "name": ("f", "g"),
+    "int": (0, 1, 2, 3),
+    "rational": tuple(Fraction(c) for c in ("0", "1", "-1", "2", "1/2", "-3/2")),
+}
+
+
+ATTRIBUTE_FACTS: dict[str, Callable[..., bool]] = {
+    "distinct": lambda a, b: a != b,
+    "nonzero": lambda c: c != 0,
+    "positive": lambda c: c > 0,
+    "negative": lambda c: c < 0,
+    "even": lambda n: n % 2 == 0,
+    "odd": lambda n: n % 2 == 1,
+    "at-least-1": lambda n: n >= 1,
+}
+
+
+class NoInstance(Exception):
+    """The random choices do not make an instance."""
+
+
+class Search:
+    """One attempt to instantiate a rule: the types of terms, and the values of the other variables."""
+
+    def __init__(self, rule: Rule, rng: random.Random) -> None:
+        self.rule, self.rng, self.side = rule, rng, read_rule(rule)
+        self.kinds = variables(rule)
+        self.values: dict[str, Any] = {}
+        pool = REALS if rng.random() < 0.9 else (*REALS, *OTHERS)
+        few = [rng.choice(pool) for _ in range(rng.choice((1, 2, 2, 3)))]
+        for name, kind in self.kinds.items():
+            if kind in ("term", "shape"):
+                self.values[name] = rng.choice(few)
+            elif kind != "type":
+                self.values[name] = rng.choice(ATTRS[kind])
+        self.few = few
+
+    def instance(self) -> Program:
+        root = self.infer(self.side.left)
+        self.values[ROOT] = root
+        for condition in read_conditions(self.rule):
+            if not self.holds(condition):
+                raise NoInstance
+        if self.infer(self.side.right, root) != root:
+            raise NoInstance if isinstance(self.side.right, Name) else AssertionError("the sides' types differ")
+        return self.program(root)
+
+    def bind(self, name: str, ty: Type) -> Type:
+        if self.values.setdefault(name, ty) != ty:
+            raise NoInstance
+        return ty
+
+    def infer(self, pattern: Pattern, declared: Type | None = None) -> Type:
+        """The type of a side; on the left it is the inferred one, on the right the one that is written."""
+        if isinstance(pattern, Name):
+            return self.values[pattern.name]
+        row = PRIMS[pattern.op]
+        given = tuple(attribute(a, self.values) for a in pattern.attrs)
+        attrs = tuple(a for a in given if a != ABSENT)
+        operands = tuple(self.infer(a) if declared is None else self.infer(a, self.type_of(a)) for a in pattern.args)
+        if declared is None:
+            guess = self.values.get(pattern.type.name) or self.rng.choice(self.few)
+            found = infer(row, attrs, operands, guess, MODULES)
+            if isinstance(found, str):
+                raise NoInstance
+            return self.bind(pattern.type.name, self.ascribed(found))
+        found = infer(row, attrs, operands, declared, MODULES)
+        assert not isinstance(found, str), found
+        assert compatible_types(found, declared), (pattern, found, declared)
+        return declared
+
+    def ascribed(self, ty: Type) -> Type:
+        """A binding may declare its type with other names than the inferred ones, where one of them lacks a name."""
+        return self.rng.choice([ty, ty, *(t for t in REALS if compatible_types(ty, t))])
+
+    def type_of(self, pattern: Pattern) -> Type:
+        return self.values[pattern.name if isinstance(pattern, Name) else pattern.type.name]
+
+    def holds(self, c: Condition) -> bool:
+        args = [self.values.get(a) if isinstance(a, str) else a for a in c.args]
+        match c.row.name:
+            case "type":
+                return self.bound(c, args[0])
+            case "same-type":
+                return args[0] == args[1]
+            case "typed":
+                assert isinstance(c.args[0], Apply)
+                operands = tuple(self.values[a.name] for a in c.args[0].args if isinstance(a, Name))
+                return infer(PRIMS[c.args[0].op], (), operands, SCALAR_REAL, MODULES) == args[1]
+            case "entries":
+                count = entries(args[0])
+                self.values[str(c.args[1])] = count
+                return count is not None
+            case "scalar-type":
+                self.values.setdefault(str(c.args[0]), SCALAR_REAL)
+                return TYPE_FACTS["scalar"](self.values[str(c.args[0])])
+            case name if name in TYPE_FACTS:
+                return TYPE_FACTS[name](args[0])
+            case name:
+                return ATTRIBUTE_FACTS[name](*args)
+
+    def bound(self, c: Condition, ty: Type) -> bool:
+        return self.values.setdefault(str(c.args[1]), ty) == ty
+
+    def program(self, root: Type) -> Program:
+        """Both sides as functions `left` and `right` of the variables, and `all` the values the left one computes."""
+        names = {n: f"p{i}" for i, n in enumerate(k for k, kind in self.kinds.items() if kind in ("term", "shape"))}
+        params = tuple(Param(names[n], self.values[n]) for n in names)
+        functions: dict[str, Function] = {}
+        for name, side in (("left", self.side.left), ("right", self.side.right)):
+            bindings: list[Binding] = []
+            ret = self.emit(side, names, bindings)
+            functions[name] = Function(name, (), params, root, tuple(bindings), ret)
+        inner = functions["left"].bindings
+        whole = Binding("all", TupleOf(tuple(b.type for b in inner)), Prim("tuple", (), tuple(b.name for b in inner)))
+        functions["all"] = Function("all", (), params, whole.type, (*inner, whole), "all")
+        return Program(MODULES, functions)
+
+    def emit(self, pattern: Pattern, names: dict[str, str], bindings: list[Binding]) -> str:
+        if isinstance(pattern, Name):
+            return names[pattern.name]
+        args = tuple(self.emit(a, names, bindings) for a in pattern.args)
+        attrs = tuple(v for a in pattern.attrs if (v := attribute(a, self.values)) != ABSENT)
+        bindings.append(Binding(f"v{len(bindings)}", self.values[pattern.type.name], Prim(pattern.op, attrs, args)))
+        return bindings[-1].name
+
+
+def compare(program: Program, rng: random.Random) -> bool:
+    """Evaluate both sides at one random point; False where the left side is undefined."""
+    low, high = rng.choice(((-2, 2), (0, 3), (-3, 0), (0, 0)))
+    args = [
+        random_value(program, p.type, {}, (), lambda: mp.mpf(rng.uniform(low, high)))
+        for p in program.functions["left"].params
+    ]
+    try:
+        everything = flat(evaluate(program, "all", {}, args))
+    except (ZeroDivisionError, ValueError, TypeError):
+        return False
+    if not all(isinstance(x, mp.mpf) and mp.isfinite(x) for x in everything):
+        return False
+    for x, y in zip(flat(evaluate(program, "left", {}, args)), flat(evaluate(program, "right", {}, args)), strict=True):
+        assert isinstance(y, mp.mpf)
+        assert mp.almosteq(x, y, rel_eps=mp.mpf(10) ** -30, abs_eps=mp.mpf(10) ** -30), (x, y)
+    return True
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_both_sides_agree(name: str):
+    rule = RULES[name]
+    rng = random.Random(name)
+    found = compared = 0
+    seen: set[str] = set()
+    with mp.workdps(40):
+        for tried in range(TRIES):
+            if compared and (found >= WANTED or tried > TRIES // 20):
+                break
+            search = Search(rule, rng)
+            try:
+                program = search.instance()
+            except NoInstance:
+                continue
+            key = str({n: str(v) for n, v in search.values.items() if n[0] != HIDDEN})
+            if key in seen:
+                continue
+            seen.add(key)
+            found += 1
+            compared += sum(compare(program, rng) for _ in range(POINTS))
+    assert compared, f"no instance of {name} was evaluated ({found} found)"
+
+
+def test_names_are_unique_and_every_rule_reads():
+    assert sum(map(len, FAMILIES.values())) == len(RULES)
+    for rule in RULES.values():
+        assert variables(rule)
+        assert rule.law
