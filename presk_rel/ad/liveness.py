@@ -108,7 +108,7 @@ def _templates(function: Function, state: _Liveness) -> dict[tuple[Var, int], Va
     while waiting:
         b = state.binding[waiting.pop()]
         for i, t in enumerate(operands(b.op)):
-            if t in state.live or not _shape_only(b, i):
+            if t in state.live or t not in position or not _shape_only(b, i):  # a parameter costs nothing
                 continue
             other = read.get(types[t]) or unread.get(types[t])
             if other is not None and position.get(other, -1) < position[b.name]:
