@@ -98,10 +98,8 @@ def _souffle_lines(program: Program, outputs: Collection[str]) -> Iterator[str]:
     for fact in program.facts:
         yield f"{fact.relation}({', '.join(map(_souffle_value, fact.row))})."
     for rule in program.rules:
-        names: dict[str, str] = {}
-        for term in deep_terms(rule_terms(rule)):
-            if isinstance(term, Variable):
-                names.setdefault(term.name, f"v{len(names)}")
+        variables = dict.fromkeys(t.name for t in deep_terms(rule_terms(rule)) if isinstance(t, Variable))
+        names = {name: f"v{i}" for i, name in enumerate(variables)}
         yield Printer(names.__getitem__, _souffle_value).rule(rule)
 
 

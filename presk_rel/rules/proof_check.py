@@ -236,18 +236,15 @@ def _fits(relations: Relations, atom: Atom, row: Row, bindings: Bindings) -> boo
 def _close(relations: Relations, body: tuple[Literal, ...], bindings: Bindings) -> None:
     """Binds, in place, the variables that equalities determine."""
     equalities = [c for c in body if isinstance(c, Comparison) and c.operator == "="]
+    sides = [s for c in equalities for s in ((c.left, c.right), (c.right, c.left))]
     outer = {n for literal in body for n in _scope(literal)} | set(bindings)
-    changed = True
-    while changed:
-        changed = False
-        for equality in equalities:
-            for side, other in ((equality.left, equality.right), (equality.right, equality.left)):
-                if isinstance(side, Variable) and side.name not in bindings and _needs(other, outer) <= set(bindings):
-                    value = _evaluate(relations, other, bindings)
-                    if value is None:
-                        continue
-                    bindings[side.name] = value
-                    changed = True
+    before = -1
+    while before != len(bindings):
+        before = len(bindings)
+        for side, other in sides:
+            if isinstance(side, Variable) and side.name not in bindings and _needs(other, outer) <= set(bindings):
+                value = _evaluate(relations, other, bindings)
+                bindings |= {} if value is None else {side.name: value}
 
 
 def _scope(literal: Literal) -> set[str]:

@@ -130,8 +130,8 @@ class Prover:
             for backward, function in self._backward(relation):
                 found: list[tuple[tuple[Row, ...], tuple[Value, ...]]] = []
                 function(row, found)
-                for rows, values in found:
-                    todo += _add_instance(cone, _Instance(fact, backward, rows, values))
+                instances = [_Instance(fact, backward, rows, values) for rows, values in found]
+                todo += [premise for instance in instances for premise in _add_instance(cone, instance)]
         return cone
 
     def _build(self, goal: Fact, settled: _Settled) -> ProofNode:
@@ -218,12 +218,14 @@ def _settle(goal: Fact, cone: _Cone) -> _Settled:
         heights[fact], chosen[fact] = height, instance
         if fact == goal:
             return _Settled(heights, chosen)
-        for number in cone.uses[fact]:
-            waiting[number] -= 1
-            if waiting[number] == 0:
-                ready = cone.instances[number]
-                heapq.heappush(heap, (height + 1, ready.backward.index, ready.rows, number, ready.goal, ready))
+        for number, ready in ((n, cone.instances[n]) for n in cone.uses[fact] if _count_down(waiting, n) == 0):
+            heapq.heappush(heap, (height + 1, ready.backward.index, ready.rows, number, ready.goal, ready))
     raise PreskBug("rules.proofs", f"{atom_text(*goal)} has no well-founded proof")
+
+
+def _count_down(waiting: list[int], number: int) -> int:
+    waiting[number] -= 1
+    return waiting[number]
 
 
 def pattern(atom: Atom, values: Mapping[str, Value]) -> Pattern:

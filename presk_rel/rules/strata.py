@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from presk_rel.diagnostics import Diagnostics
@@ -45,61 +45,74 @@ def dependencies(program: Program) -> dict[str, dict[str, None]]:
 
 def components(graph: Mapping[str, Mapping[str, None]]) -> list[tuple[str, ...]]:
     """Strongly connected components, dependencies first."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[tuple[str, ...]] = []
+    search = _Tarjan(graph)
     for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(graph[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, successors = work[-1]
-            fresh = next((n for n in successors if n not in index or _lower(low, index, on_stack, node, n)), None)
-            if fresh is not None:
-                index[fresh] = low[fresh] = len(index)
-                stack.append(fresh)
-                on_stack.add(fresh)
-                work.append((fresh, iter(graph[fresh])))
-                continue
-            work.pop()
-            if work:
-                low[work[-1][0]] = min(low[work[-1][0]], low[node])
-            if low[node] == index[node]:
-                found.append(_pop_component(stack, on_stack, node))
-    return found
+        if root not in search.index:
+            search.visit(root)
+    return search.found
 
 
-def _lower(low: dict[str, int], index: dict[str, int], on_stack: set[str], node: str, seen: str) -> bool:
-    """Lowers `node` to a seen node of the same component. Always false: a seen node is not visited again."""
-    if seen in on_stack:
-        low[node] = min(low[node], index[seen])
-    return False
+class _Tarjan:
+    """Tarjan's algorithm with a stack of its own, so that a long chain of relations costs no recursion."""
 
+    def __init__(self, graph: Mapping[str, Mapping[str, None]]) -> None:
+        self.graph = graph
+        self.index: dict[str, int] = {}
+        self.low: dict[str, int] = {}
+        self.stack: list[str] = []
+        self.on_stack: set[str] = set()
+        self.found: list[tuple[str, ...]] = []
+        self.work: list[tuple[str, Iterator[str]]] = []
 
-def _pop_component(stack: list[str], on_stack: set[str], root: str) -> tuple[str, ...]:
-    members: list[str] = []
-    while not members or members[-1] != root:
-        members.append(stack.pop())
-        on_stack.discard(members[-1])
-    return tuple(sorted(members))
+    def visit(self, root: str) -> None:
+        self.enter(root)
+        while self.work:
+            node, successors = self.work[-1]
+            fresh = next((n for n in successors if self.is_fresh(node, n)), None)
+            if fresh is None:
+                self.leave()
+            else:
+                self.enter(fresh)
+
+    def enter(self, node: str) -> None:
+        self.index[node] = self.low[node] = len(self.index)
+        self.stack.append(node)
+        self.on_stack.add(node)
+        self.work.append((node, iter(self.graph[node])))
+
+    def is_fresh(self, node: str, successor: str) -> bool:
+        """Whether a successor has not been seen; one of the same component lowers `node` to it."""
+        if successor in self.on_stack:
+            self.low[node] = min(self.low[node], self.index[successor])
+        return successor not in self.index
+
+    def leave(self) -> None:
+        node, _ = self.work.pop()
+        if self.work:
+            parent = self.work[-1][0]
+            self.low[parent] = min(self.low[parent], self.low[node])
+        if self.low[node] == self.index[node]:
+            self.found.append(self.pop_component(node))
+
+    def pop_component(self, root: str) -> tuple[str, ...]:
+        members: list[str] = []
+        while not members or members[-1] != root:
+            members.append(self.stack.pop())
+            self.on_stack.discard(members[-1])
+        return tuple(sorted(members))
 
 
 def check_stratified(program: Program, found: Diagnostics) -> None:
     """E9110 for each negation or aggregate over a relation that depends on the rule's own head."""
     component = {name: i for i, names in enumerate(components(dependencies(program))) for name in names}
     for rule in program.rules:
-        for atom, strict in used_atoms(rule.body):
-            if not strict or component[atom.relation] != component[rule.head.relation]:
-                continue
+        head = rule.head.relation
+        used = (atom for atom, strict in used_atoms(rule.body) if strict)
+        for atom in (a for a in used if component[a.relation] == component[head]):
             found.error(
                 "E9110",
-                f"`{rule.head.relation}` depends on its own absence: it is defined by negation or an aggregate over "
-                f"`{atom.relation}`, which depends on `{rule.head.relation}`",
+                f"`{head}` depends on its own absence: it is defined by negation or an aggregate over "
+                f"`{atom.relation}`, which depends on `{head}`",
                 atom.span,
                 help="let the negated or aggregated relation not depend on this one",
             )

@@ -218,13 +218,10 @@ def bound_variables(body: Sequence[Literal], outside: set[str]) -> set[str]:
     equalities = [c for c in body if isinstance(c, Comparison) and c.operator == "="]
     sides = [(a, b) for c in equalities for a, b in ((c.left, c.right), (c.right, c.left)) if isinstance(a, Variable)]
     names = {n for literal in body for n in scope_variables(literal_terms(literal))} | bound
-    changed = True
-    while changed:
-        changed = False
-        for variable, term in sides:
-            if variable.name not in bound and _needs(term, names) <= bound:
-                bound.add(variable.name)
-                changed = True
+    before = -1
+    while before != len(bound):
+        before = len(bound)
+        bound |= {variable.name for variable, term in sides if _needs(term, names) <= bound}
     return bound
 
 

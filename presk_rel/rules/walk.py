@@ -83,10 +83,9 @@ def deep_terms(terms: Iterable[Term]) -> Iterator[Term]:
     """Every term within `terms`, those in aggregates included."""
     todo = list(terms)
     while todo:
-        for current in subterms(todo.pop()):
-            yield current
-            if isinstance(current, Aggregate):
-                todo.extend(aggregate_terms(current))
+        inside = list(subterms(todo.pop()))
+        yield from inside
+        todo.extend(term for a in inside if isinstance(a, Aggregate) for term in aggregate_terms(a))
 
 
 def deep_literals(body: Iterable[Literal]) -> Iterator[Literal]:

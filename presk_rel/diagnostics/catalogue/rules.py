@@ -177,6 +177,15 @@ PAGES: Final = (
         "a proof of `p(1)`, or why `p(2)` is absent",
     ),
     _page(
+        "E9126",
+        "rules without an end",
+        "Relations that depend on each other grew beyond ten million rows. Most often a rule counts upwards without a "
+        "bound.",
+        ".decl p(x:number)\np(0).\np(x + 1) :- p(x).",
+        ".decl p(x:number)\np(0).\np(x + 1) :- p(x), x < 100.",
+        "limit",
+    ),
+    _page(
         "E9130",
         "a rule that divides by zero",
         "Guard the division: `y != 0` in the same body is always checked first.",

@@ -13,12 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
+from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.rules.arithmetic import byte_length, divide, remainder
 from presk_rel.rules.ast import Atom, Program, Row, Rule
 from presk_rel.rules.embedded import generate
 from presk_rel.rules.embedded.plan import Columns, Statistics, key_of
 from presk_rel.rules.normal import normalize
 from presk_rel.rules.strata import Stratum, strata
+
+ROW_LIMIT = 10_000_000
+"""Rows that the relations of one stratum may have together: about three gigabytes."""
 
 Rows = dict[Row, int]
 """The rows of a relation with their ranks, in order of derivation."""
@@ -35,15 +39,15 @@ class Solution:
 
 
 def solve_embedded(program: Program, facts: Mapping[str, Iterable[Row]]) -> Solution:
-    """The least model of `program` over `facts` (checked by `engine`). Raises `PreskError` E9130 on division by 0."""
+    """The least model of `program` over `facts` (checked by `engine`). Raises `PreskError` E9130 on division by 0,
+    and E9126 where rules do not come to an end."""
     rows: dict[str, Rows] = {name: dict.fromkeys(facts.get(name, ()), 0) for name in program.relations}
     for fact in program.facts:
         rows[fact.relation][fact.row] = 0
     store = Store(rows)
     with _without_collector():
-        for stratum in strata(program):
-            if stratum.rules:
-                _solve_stratum(store, rows, stratum)
+        for stratum in (s for s in strata(program) if s.rules):
+            _solve_stratum(store, rows, stratum)
     return Solution(rows)
 
 
@@ -112,9 +116,8 @@ def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> 
     store.unfinished = set(stratum.relations)
     generator = generate.Generator(store.statistics)
     steps = _Steps()
-    for rule in stratum.rules:
-        if not _is_idle(rule, rows, store.unfinished):
-            _add_steps(generator, steps, rule, store.unfinished)
+    for rule in (r for r in stratum.rules if not _is_idle(r, rows, store.unfinished)):
+        _add_steps(generator, steps, rule, store.unfinished)
     functions = store.load(generator)
     delta: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
     for head, number in steps.once:
@@ -126,9 +129,8 @@ def _solve_stratum(store: Store, rows: Mapping[str, Rows], stratum: Stratum) -> 
     while steps.rounds and any(delta.values()):
         rank += 1
         fresh: dict[str, dict[Row, None]] = {name: {} for name in stratum.relations}
-        for source, head, number in steps.rounds:
-            if delta[source]:
-                functions[number](delta[source], fresh[head])
+        for source, head, number in (s for s in steps.rounds if delta[s[0]]):
+            functions[number](delta[source], fresh[head])
         _add_round(store, rows, fresh, rank)
         delta = fresh
     store.unfinished = set()
@@ -144,6 +146,9 @@ def _add_round(store: Store, rows: Mapping[str, Rows], fresh: Mapping[str, dict[
         if added:
             rows[name].update(dict.fromkeys(added, rank))
             store.extend_indexes(name, added)
+    if sum(len(rows[name]) for name in fresh) > ROW_LIMIT:
+        message = f"`{'`, `'.join(fresh)}` grew beyond {ROW_LIMIT:,} rows, so the rules may have no end"
+        raise PreskError([Diagnostic("E9126", message, None)], exit_status=3)
 
 
 def _add_steps(generator: generate.Generator, steps: _Steps, rule: Rule, members: set[str]) -> None:
