@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-DEEPEST = 40
+DEEPEST = 24
 """Levels that are indented; deeper ones stand at the same column, or the text would grow with the square of depth."""
 
 

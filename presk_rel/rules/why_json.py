@@ -20,11 +20,11 @@ Json = dict[str, Any]
 
 
 def explanations_json(explanations: Sequence[Explanation], spans: Mapping[str, Span]) -> Json:
-    """`goal`, `tree` and `height` of the first explanation, and those of all under `explanations`. Trees nest as deep
-    as proofs are high: print them with `json_text`."""
+    """`goal`, `tree` and `height` of the first explanation; those of the others under `others`. Trees nest as deep as
+    proofs are high: print them with `json_text`."""
     bodies = [_explanation(explanation, spans) for explanation in explanations]
     first = bodies[0] if bodies else {"goal": None, "tree": None, "height": 0}
-    return {**first, "explanations": bodies}
+    return {**first, "others": bodies[1:]}
 
 
 def _explanation(explanation: Explanation, spans: Mapping[str, Span]) -> Json:
