@@ -9,6 +9,8 @@ The picture:
      6 |   grad(λ l. pick(l))(logits)
        |   `------------------------- `grad` here, with respect to `l`
        | Help: use `softmax` for a smooth surrogate
+
+The diagnostic's own place is marked `^^^^` where no label speaks of it.
 """
 
 from __future__ import annotations
@@ -106,7 +108,8 @@ def _window(line: str, marks: list[_Mark]) -> tuple[str, int]:
         return line, 0
     first = min(mark.span.start.column for mark in marks) - 1
     cut = max(0, first - _MARGIN)
-    return line[cut : cut + _WIDEST], cut
+    left, right = "…" if cut else "", "…" if cut + _WIDEST < len(line) else ""
+    return left + line[cut + len(left) : cut + _WIDEST - len(right)] + right, cut
 
 
 def _underline(line: str, mark: _Mark, shift: int, paint: Any) -> str:
@@ -115,7 +118,7 @@ def _underline(line: str, mark: _Mark, shift: int, paint: Any) -> str:
     before = _columns(line[:start]) + max(0, start - len(line))
     width = max(1, _columns(line[start : min(end, len(line))]))
     text = f" {shown(mark.message)}" if mark.message else ""
-    return " " * before + paint("`" + "-" * (width - 1), _RED) + text
+    return " " * before + paint("`" + "-" * (width - 1) if text else "^" * width, _RED) + text
 
 
 def shown(text: str) -> str:

@@ -19,7 +19,7 @@ from presk_rel.syntax.token import (
     TYPED,
     Token,
     words,
-)  # fmt: skip
+)
 
 _EXPRESSION: Final = NAME_KINDS | {NAT, DECIMAL, QUANTITY, STRING, "-", "(", "λ", "ein", "let"}
 _OPERATORS: Final = words("|> | ⊗ ∘ == <= >= < > + - * / % · ^")
@@ -46,11 +46,14 @@ def expected(kinds: list[str]) -> list[str]:
     """The words for the kinds of token that could stand next, most telling first."""
     phrases: list[str] = []
     rest = set(kinds)
+    if rest >= RESERVED - {"ℝ", "λ"}:
+        rest -= RESERVED  # a place where any word is a name
+    is_body = "use" in rest
     for phrase, mark, covered in _WORDS:
-        if mark in rest and not (mark == NAME and "use" in kinds):
+        if mark in rest and not (mark == NAME and is_body):
             phrases.append(phrase)
             rest -= covered
-    if phrases and phrases[0].startswith("a member"):
+    if is_body:
         rest -= NAME_KINDS  # after `module M {` a name would start type parameters, and the brace would be another one
     after_value = len(rest & _OPERATORS) > 5
     if after_value:
@@ -62,7 +65,7 @@ def expected(kinds: list[str]) -> list[str]:
 
 
 def _rank(kind: str) -> tuple[int, str]:
-    order = [")", "]", "}", ",", ":", "=", "->", "uses"]
+    order = [")", "]", "}", ",", ":", "=", "->", "uses", "dim"]
     return (order.index(kind) if kind in order else len(order), kind)
 
 
@@ -110,21 +113,27 @@ def syntax_error(file: str, table: Table, states: list[int], tokens: list[Token]
     kinds = acceptable(table, states)
     shown = expected(kinds)[:_MOST]
     choice = shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
+    help = _help(kinds, tokens, at)
+    if help == _LET and token.kind in _DECLARATION | {END, "}"}:
+        token = tokens[at - 1]  # nothing is wrong with the next declaration: the line before it lacks something
     message = f"expected {choice}, found {found(token)}"
-    return Diagnostic("E0002", message, Span(file, token.start, token.end), help=_help(kinds, tokens, at))
+    return Diagnostic("E0002", message, Span(file, token.start, token.end), help=help)
+
+
+_LET: Final = "a `let` is followed by an expression on the next line"
 
 
 def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
+    """Advice on the commonest slips, by what was expected, what was found and what stands before it."""
     token, before = tokens[at], tokens[at - 1] if at else None
+    if before is None:
+        return None
     wants_value = NAT in kinds
-    if before is not None and before.kind == NEWLINE:
-        if token.kind in ("-", "^"):
-            return (
-                f"a line that starts with `{token.kind}` does not go on with the one above: put it all in parentheses"
-            )
-        if wants_value:
-            return "a `let` is followed by an expression on the next line"
-    if before is None or before.end.line < token.start.line:
+    if before.kind == NEWLINE and token.kind in ("-", "^"):
+        return f"a line that starts with `{token.kind}` does not go on with the one above: put it all in parentheses"
+    if (before.kind == NEWLINE and wants_value) or (NEWLINE in kinds and token.kind in (")", "]", "}", ",")):
+        return _LET
+    if before.end.line < token.start.line:
         return None
     if token.kind in RESERVED and NAME in kinds and token.kind not in "ℝλ":
         return f"`{token.text}` is a reserved word and cannot be a name"
@@ -134,4 +143,6 @@ def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
         return "a list does not end with a comma"
     if token.text == "in" and NEWLINE in kinds:
         return "there is no `in`: what a `let` is for starts on the next line"
+    if (token.kind == "." and wants_value) or (before.kind == "." and tokens[at - 2].kind == NAT):
+        return "a decimal has digits on both sides of its point: `1.0`, `0.5`"
     return None

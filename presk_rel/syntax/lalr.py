@@ -59,11 +59,15 @@ def table() -> Table:
     cached = _read(path, digest)
     if cached is not None:
         return cached
-    from presk_rel.syntax.lark_table import compile_grammar
-
-    data = compile_grammar(grammar)
+    data = _compile(grammar)
     _write(path, digest, data)
     return _decode(data)
+
+
+def _compile(grammar: str) -> dict[str, Any]:
+    from presk_rel.syntax.lark_table import compile_grammar
+
+    return compile_grammar(grammar)
 
 
 def _cache_folder() -> Path:

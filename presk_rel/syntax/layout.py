@@ -37,7 +37,7 @@ from presk_rel.syntax.token import (
     TYPED,
     Token,
     words,
-)  # fmt: skip
+)
 
 MAX_NESTING: Final = 200
 """Levels of brackets, prefix operators, powers, lambdas and postfix chains that a program may nest (E0005)."""

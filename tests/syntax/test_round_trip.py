@@ -37,7 +37,7 @@ def test_module_expressions(tree: ast.ModuleExpr) -> None:
 
 
 @given(trees.files)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_files(tree: ast.File) -> None:
     read = parse(print_file(tree), "t.psk")
     assert (read.diagnostics, read.file) == ([], tree)
