@@ -6,16 +6,20 @@ walked with a work list, since chains of `let` and of operators may be ten thous
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from presk_rel.diagnostics import Span
+from presk_rel.facts.ast_ids import decl_id, use_id
+from presk_rel.facts.ast_parts import Node, children, components, path_use
 from presk_rel.facts.builtins import BUILTIN_SCOPE, EFFECT_SCOPE, EFFECTS, FUNCTIONS, MODULES, TYPES, builtin_id
 from presk_rel.facts.jumps import jumps
 from presk_rel.syntax import ast
 
 Row = tuple[str | int, ...]
-Node = ast.Expr | ast.TypeExpr | ast.ModuleExpr
+
+__all__ = ["AstFacts", "Row", "Sources", "ast_facts", "decl_id", "file_scope", "use_id"]
 
 REFERENCES = {"training": ("model", "objective", "optimizer"), "inference": ("model", "generate"), "optimizer": ()}
 """The fields of configuration blocks that name a declaration. Names elsewhere in a block are words of its own, which
@@ -39,26 +43,23 @@ class AstFacts:
     spans: Mapping[str, Span]
 
 
-def use_id(span: Span) -> str:
-    """The id of the use of a name at `span`."""
-    return f"{span.file}@{span.start.offset}"
-
-
-def decl_id(ident: ast.Ident) -> str:
-    """The id of what `ident` declares."""
-    return use_id(ident.span)
-
-
 def file_scope(path: str) -> str:
     return f"file {path}"
 
 
 def ast_facts(sources: Sources) -> AstFacts:
-    """Facts of every file of a program."""
+    """Facts of every file of a program. No garbage collection meanwhile, which would take more than half the time:
+    rows are many, and nothing is thrown away."""
     collector = _Collector()
-    collector.builtins()
-    for file in sources.files:
-        collector.file(file, sources.imports)
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        collector.builtins()
+        for file in sources.files:
+            collector.file(file, sources.imports)
+    finally:
+        if was_on:
+            gc.enable()
     return AstFacts(collector.rows, collector.spans)
 
 
@@ -211,7 +212,7 @@ class _Collector:
 
     def _holder(self, decl: str, module: ast.ModuleExpr | ast.TypeExpr | None, *, is_model: bool = False) -> None:
         """`decl` stands for a module instance: one `component` per module of `outer ∘ … ∘ inner`."""
-        paths = _components(module)
+        paths = components(module)
         for index, path in enumerate(paths, 1):
             self.add("component", decl, index, path)
         if len(paths) > 1 or is_model:
@@ -253,7 +254,7 @@ class _Collector:
             case _ if isinstance(node, ast.TypeExpr):
                 self._type(node, place)
             case _:
-                self._push(_children(node), place)
+                self._push(children(node), place)
 
     def _use(self, name: str, span: Span, place: _Place) -> None:
         use = use_id(span)
@@ -263,7 +264,7 @@ class _Collector:
             self.add("dim_position", use, place.signature, span.start.offset)
 
     def _field(self, node: ast.Field, place: _Place) -> None:
-        head = _path_use(node.base)
+        head = path_use(node.base)
         if head is not None:
             use = use_id(node.name.span)
             self.add("qualified", use, head, node.name.text)
@@ -335,78 +336,3 @@ def _effects(path: str) -> str:
 
 def _optimizers(path: str) -> str:
     return f"optimizers {path}"
-
-
-def _path_use(path: ast.Expr) -> str | None:
-    """The use that a path ends in: `m.MiniGPT{…}` → that of `MiniGPT`. None for what is no path. (A path that starts
-    at no name, `f(x).a.b`, gives a use that no rule resolves.)"""
-    while isinstance(path, ast.DimApply):
-        path = path.base
-    match path:
-        case ast.Name(span=span) | ast.Field(name=ast.Ident(span=span)):
-            return use_id(span)
-        case _:
-            return None
-
-
-def _components(module: ast.ModuleExpr | ast.TypeExpr | None) -> list[str]:
-    """The uses that name the modules whose functions an instance runs: `stack{L}(Block)` runs those of `Block`."""
-    found: list[str] = []
-    todo = [module]
-    while todo:
-        match todo.pop():
-            case ast.ModuleRef(path=path, modules=()) | ast.NamedType(path=path):
-                use = _path_use(path)
-                found.extend([] if use is None else [use])
-            case ast.ModuleRef(modules=modules):
-                todo.extend(reversed(modules))
-            case ast.Compose(outer=outer, inner=inner):
-                todo.extend((inner, outer))
-            case _:
-                pass
-    return found
-
-
-def _children(node: Node) -> list[Node | None]:
-    """The parts of a node that stand in the same scope, in source order."""
-    match node:
-        case ast.Negate(operand=operand):
-            return [operand]
-        case ast.Binary(left=left, right=right):
-            return [left, right]
-        case ast.Call(callee=callee, args=args):
-            return [callee, *(_argument(arg) for arg in args)]
-        case ast.DimApply(base=base, dims=dims):
-            return [base, *dims]
-        case ast.Index(base=base, selectors=selectors):
-            return [base, *(part for selector in selectors for part in _selector(selector))]
-        case ast.Ein(body=body):
-            return [body]
-        case ast.Ascribe(value=value, type=annotation):
-            return [value, annotation]
-        case ast.Tuple(items=items):
-            return [*items]
-        case ast.ModuleRef(path=path, dims=dims, modules=modules):
-            return [path, *dims, *modules]
-        case ast.Compose(outer=outer, inner=inner):
-            return [outer, inner]
-        case _:
-            return []
-
-
-def _argument(arg: ast.Arg) -> ast.Expr | None:
-    match arg:
-        case ast.Positional(value=value) | ast.Named(value=value):
-            return value
-        case ast.NamedAxis(dim=dim):
-            return dim
-        case ast.AxisArg():
-            return None
-
-
-def _selector(selector: ast.Selector) -> tuple[ast.Expr, ...]:
-    match selector:
-        case ast.At(index=index):
-            return (index,)
-        case ast.Slice(low=low, high=high):
-            return (low, high)

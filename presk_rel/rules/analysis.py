@@ -286,7 +286,7 @@ def analyse_core(facts: Mapping[str, list[Row]], spans: Mapping[str, Span], engi
     effects: dict[str, tuple[str, ...]] = {}
     for function, effect in relations.rows("effect"):
         effects[str(function)] = (*effects.get(str(function), ()), str(effect))
-    found = {(f, p): cast(Class, k) for f, p, k in relations.table("regularity")}
+    found: dict[tuple[object, object], Class] = {(f, p): cast(Class, k) for f, p, k in relations.table("regularity")}
     classes: dict[tuple[str, str], Class] = {(str(f), str(p)): found[f, p] for f, _, p in facts.get("parameter", [])}
     return CoreAnalysis(facts, relations, classes, effects, spans, _liveness(relations))
 

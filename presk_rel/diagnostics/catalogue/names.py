@@ -12,10 +12,10 @@ PAGES: Final = (
         "error",
         "user error",
         "unknown name",
-        "No declaration of this name can be seen here. A name is looked up in the `let`s and lambdas around it, the "
-        "arguments and type parameters of the function, the members of the module, the declarations of the file, and among "
-        "the builtins. What another file declares is reached through its import: `m.V`. Names one slip of the keyboard away "
-        "that could be seen are suggested.",
+        "No declaration of this name can be seen here. A name is looked up in the `let`s and lambdas around it, among "
+        "the arguments and type parameters of the function, the members of the module, the declarations of the file, "
+        "and the builtins. What another file declares is reached through its import: `m.V`. Visible names one slip of "
+        "the keyboard away are suggested.",
         "fn f(x : ℝ[3]) -> ℝ[] =\n  let total = sum(x)\n  totel\n",
         "fn f(x : ℝ[3]) -> ℝ[] =\n  let total = sum(x)\n  total\n",
     ),
@@ -25,7 +25,7 @@ PAGES: Final = (
         "user error",
         "declared twice",
         "Two declarations of one scope have the same name: of a file, of a module's members and type parameters, of a "
-        "function's arguments, or of one pattern. A `let` may rebind a name, since each `let` opens a scope of its own.",
+        "function's arguments, or of one pattern. A `let` may rebind a name: each `let` opens a scope of its own.",
         "const D = 3\nconst D = 4\n",
         "const D = 3\nconst E = 4\n",
     ),
