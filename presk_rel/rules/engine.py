@@ -49,8 +49,8 @@ def solve(
     """The least model of `program` over `facts`, which give rows of its input relations.
 
     `outputs` are the relations wanted; proofs need all of them, which is what None says. Both engines give equal
-    relations. Raises `PreskError`: E9120 for facts that do not fit, E9126 without end, E9130 for a division by zero, E9121 … E9124 from
-    Soufflé.
+    relations. Raises `PreskError`: E9120 for facts that do not fit, E9126 for rules without an end, E9130 for a
+    division by zero, E9121 … E9124 from Soufflé.
     """
     given = _checked(program, facts)
     chosen = _choose(program, given) if engine == "auto" else engine
