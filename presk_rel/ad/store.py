@@ -16,7 +16,6 @@ from presk_rel.ad.graph import callees_first
 from presk_rel.ad.prune import Generated, prune
 from presk_rel.ad.residuals import Forward, Residual, Split, callee_split, of_callee, passed_on, plan
 from presk_rel.core.ir import Binding, Call, DimArgs, Fold, Function, Op, Param, Prim, Program, Var
-from presk_rel.core.prims import PRIMS
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import symbol
 
@@ -118,9 +117,7 @@ def _backward(split: Split, vjp: Function, splits: Mapping[str, Split]) -> Funct
         elif b.name in split.reads.again:
             body.bindings.append(b)
     signature = (*params, *([whole] if split.residuals else []), ct)
-    return Function(
-        split.bwd, vjp.dims, signature, vjp.result, tuple(body.bindings), vjp.ret, _effects(body.bindings), vjp.span
-    )
+    return Function(split.bwd, vjp.dims, signature, vjp.result, tuple(body.bindings), vjp.ret, vjp.uses, vjp.span)
 
 
 def _in_sweep(
@@ -157,8 +154,3 @@ def _whole(split: Split, vjp: Function, f: Function) -> Function:
         args.append(body.fresh(Prim("proj", (1,), (both,)), split.type, "residuals"))
     ret = body.fresh(Call(split.bwd, dims, (*args, vjp.params[-1].name)), vjp.result)
     return replace(vjp, bindings=tuple(body.bindings), ret=ret)
-
-
-def _effects(bindings: Iterable[Binding]) -> tuple[str, ...]:
-    effects = {PRIMS[b.op.op].effect for b in bindings if isinstance(b.op, Prim)}
-    return tuple(sorted(e for e in effects if e is not None))

@@ -6,20 +6,23 @@ from collections.abc import Callable
 from fractions import Fraction
 from random import Random
 
-from presk_rel.core.ir import Apply, Attr, Binding, Call, Closure, Function, Op, Param, Prim, Program
+from presk_rel.core.ir import Apply, Attr, Binding, Call, Closure, Fold, Function, Op, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import stack_type
 from presk_rel.core.typing_rules import infer
 from presk_rel.elab.ty import SCALAR_REAL, Applied, Params, Real, TupleOf, Type, field_names
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.smt.linear import symbol
+from presk_rel.smt.linear import constant, symbol
 from tests.ad.programs import LINEAR, MLP, B, D, mlp, real
 
 DIMS = {"B": 2, "D": 3}
 SAME = tuple((d, symbol(d)) for d in DIMS)
 X, V, W, R, S = real(("batch", B), ("model", D)), real(("model", D)), real(D, D), real(("batch", B)), SCALAR_REAL
 LEAD, FRONT = real(("model", D), prefix="..."), real(prefix="...")
+TWO = constant(2)
+STACK = real(TWO, ("model", D))
 LAYER, NET = Params(Applied("Linear", (D, D))), Params(Applied("MLP", (D, D)))
-PLAIN = [X, V, W, R, S, LAYER, NET, TupleOf((X, S)), TupleOf((LAYER, V))]
+PLAIN = [X, V, W, R, S, STACK, LAYER, NET, TupleOf((X, S)), TupleOf((LAYER, V))]
 GENERIC = [LEAD, FRONT, V, W, S, LAYER, NET, TupleOf((LEAD, V))]
 
 _SMOOTH = ("gelu", "relu", "tanh", "sigmoid", "sin", "cos", "abs", "gelu'", "normal_pdf", "heaviside", "sign", "neg")
@@ -192,9 +195,30 @@ def _call(b: Body) -> None:
     b.emit(Apply(name, given[k:]), f.result)
 
 
+def _fold(b: Body) -> None:
+    """A fold of an earlier function, its first parameter stacked where there is such a stack."""
+    made = [f for f in b.program.functions.values() if f.dims == tuple(DIMS)]
+    if not made:
+        return
+    f = b.rng.choice(made)
+    reverse, scan = b.rng.random() < 0.5, b.rng.random() < 0.5
+    for n in (1, 0):
+        if len(f.params) <= n or f.params[n].type != f.result:
+            continue
+        wanted = [*(stack_type(TWO, p.type) for p in f.params[:n]), *(p.type for p in f.params[n:])]
+        args = [b.some(lambda t, w=w: t == w) for w in wanted]
+        given = tuple(a for a in args if a is not None)
+        stack = stack_type(TWO, f.result)
+        if len(given) == len(args) and (stack is not None or not scan):
+            ty = TupleOf((f.result, stack)) if scan and stack is not None else f.result
+            b.emit(Fold(TWO, f.name, SAME, given[:n], given[n], given[n + 1 :], reverse, scan), ty)
+            return
+
+
 STEPS = (
     _pointwise, _pointwise, _exponential, _root, _power, _binary, _binary, _quotient, _contraction, _reduction, _shape,
     _fill, _tuple, _part, _part, _field, _field, _tree, _record, _layer, _call, _call,
+    _fold, _fold,
 )  # fmt: skip
 
 
@@ -225,7 +249,8 @@ def random_program(rng: Random, size: int = 8) -> Program:
     for i in range(2):
         pool = GENERIC if rng.random() < 0.3 else PLAIN
         types = [rng.choice(pool) for _ in range(rng.randrange(1, 4))]
-        made = random_function(rng, program, f"g{i}", types, size // 2, rng.choice(types))
+        result = types[min(i, len(types) - 1)] if rng.random() < 0.7 else rng.choice(types)
+        made = random_function(rng, program, f"g{i}", types, size // 2, result)
         program = Program(program.modules, program.functions | {made.name: made})
     types = [rng.choice(PLAIN) for _ in range(rng.randrange(1, 5))]
     loss = random_function(rng, program, "loss", types, size, None)
