@@ -149,6 +149,8 @@ class Cursor:
 
     def form(self) -> Linear:
         """A dimension: `4*D`, `D / 12`, `2*D - 1`."""
+        if self.now.kind == "name" and not (self.ahead().kind == "mark" and self.ahead().text in "+-/"):
+            return symbol(self.name("a dimension"))
         negative = self.accept("-")
         parts = [self._term().scale(-1 if negative else 1)]
         while self.at("+", "-"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from typing import assert_never
+from unicodedata import combining
 
 from presk_rel.core.ir import (
     Apply,
@@ -65,8 +66,8 @@ def print_function(function: Function, program: Program | None = None) -> str:
     """One function. `program` says what its callees' dims are (see the head of this module)."""
     lines = [_header(function)]
     rows = [("  " + print_binding(b, program), _one_line(b.note)) for b in function.bindings]
-    column = max([NOTE_COLUMN, *(len(text) + 2 for text, note in rows if note)])
-    lines.extend(f"{text.ljust(column)}-- {note}" if note else text for text, note in rows)
+    column = max([NOTE_COLUMN, *(_width(text) + 2 for text, note in rows if note)])
+    lines.extend(f"{text}{' ' * (column - _width(text))}-- {note}" if note else text for text, note in rows)
     return "\n".join([*lines, f"  return {function.ret}", "}"])
 
 
@@ -76,6 +77,11 @@ def _header(f: Function) -> str:
     right = f"-> {f.result}" + (f" uses {', '.join(f.uses)}" if f.uses else "") + " {"
     whole = f"{left} {right}"
     return whole if len(whole) <= HEADER_WIDTH else f"{left}\n    {right}"
+
+
+def _width(text: str) -> int:
+    """Columns on a screen: a combining mark (the hat of x̂) takes none."""
+    return len(text) if text.isascii() else sum(not combining(c) for c in text)
 
 
 def _one_line(note: str | None) -> str:

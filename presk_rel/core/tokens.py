@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from presk_rel.core.names import is_name
-from presk_rel.diagnostics import Pos, Span
+from presk_rel.diagnostics import Pos
 
 Kind = Literal["name", "number", "mark", "newline", "end", "bad"]
 
@@ -40,6 +40,7 @@ def tokenize(text: str) -> list[Token]:
     out: list[Token] = []
     line, start_of_line = 1, 0
     comment = ""
+    words: dict[str, tuple[Kind, str]] = {}
     for m in _TOKEN.finditer(text):
         group = m.lastgroup
         if group == "space":
@@ -54,23 +55,23 @@ def tokenize(text: str) -> list[Token]:
             out.append(Token("newline", note, start, end))
             line, start_of_line = line + 1, m.end()
         else:
-            out.append(_token(group, m.group(), start, end))
+            kind, word = _word(m.group(), words) if group == "word" else _sign(group, m.group())
+            out.append(Token(kind, word, start, end))
     last = Pos(line, len(text) - start_of_line + 1, len(text))
     return [*out, Token("newline", comment[2:].strip(), last, last), Token("end", "", last, last)]
 
 
-def _token(group: str | None, text: str, start: Pos, end: Pos) -> Token:
+def _word(text: str, known: dict[str, tuple[Kind, str]]) -> tuple[Kind, str]:
+    """A name in NFC; each spelling is looked at once."""
+    if text not in known:
+        name = unicodedata.normalize("NFC", text)
+        known[text] = ("name" if is_name(name) else "bad", name)
+    return known[text]
+
+
+def _sign(group: str | None, text: str) -> tuple[Kind, str]:
     match group:
-        case "number":
-            return Token("number", text, start, end)
-        case "mark":
-            return Token("mark", text, start, end)
-        case "word":
-            name = unicodedata.normalize("NFC", text)
-            return Token("name" if is_name(name) else "bad", name, start, end)
+        case "number" | "mark":
+            return group, text
         case _:
-            return Token("bad", text, start, end)
-
-
-def span_of(file: str, first: Token, last: Token) -> Span:
-    return Span(file, first.start, last.end)
+            return "bad", text

@@ -111,9 +111,9 @@ bindings = st.builds(Binding, NAMES, types, ops, note=notes)
 functions = st.builds(
     lambda name, params, result, bs, ret, uses: Function(name, DIMS, tuple(params), result, tuple(bs), ret, uses),
     PATHS,
-    st.lists(st.builds(Param, NAMES, types), max_size=4),
+    st.lists(st.builds(Param, NAMES, types), max_size=2),
     types,
-    st.lists(bindings, max_size=6),
+    st.lists(bindings, max_size=4),
     NAMES,
     st.sampled_from([(), ("Rand",), ("Rand", "x")]),
 )
@@ -132,7 +132,7 @@ module_defs = st.builds(
 programs = st.builds(
     lambda ms, fs, bounds: Program({m.name: m for m in ms}, {f.name: f for f in fs}, tuple(bounds)),
     st.lists(module_defs, max_size=2),
-    st.lists(functions, max_size=3),
+    st.lists(functions, max_size=2),
     st.lists(st.tuples(st.sampled_from(DIMS), forms), max_size=2),
 )
 
