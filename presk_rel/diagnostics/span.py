@@ -16,7 +16,7 @@ class Pos:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """The half-open stretch `start … end` of `file` (the path as the user gave it; imports relative to the main file)."""
+    """The half-open stretch `start … end` of `file`: its path as the user gave it; of imports, from the main file's."""
 
     file: str
     start: Pos

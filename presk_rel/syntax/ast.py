@@ -1,9 +1,14 @@
 """The abstract syntax of Presk (spec: "Program structure" to "Expressions").
 
 Frozen trees with spans. Spans do not take part in equality, so `parse(print(tree)) == tree` says that the *structure*
-survives. Identifiers are NFC-normalised; numbers keep their text (no rounding at parse time); both spellings of a symbol
-give the same tree (the canonical Unicode one).
+survives. Identifiers are NFC-normalised; numbers keep their text (no rounding at parse time); both spellings of a
+symbol give the same tree (the canonical Unicode one).
+
+A parsed tree is at most 200 nodes deep (E0005), not counting the two chains that may have any length: walkers loop
+along `Binary.left` and `Let.body`, and may recurse everywhere else. `==` recurses everywhere.
 """
+
+# ruff: noqa: RUF009  (`_span` is a dataclass field; it is a function so that it stands in one place)
 
 from __future__ import annotations
 
@@ -32,7 +37,7 @@ BinaryOp = Literal["|>", "|", "⊗", "∘", "==", "<=", ">=", "<", ">", "+", "-"
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A use of a name, looked up lexically: `x`, `D`, `mean`, `auto`. A path `m.V` is `Field(Name("m"), Ident("V"))`."""
+    """A use of a name, looked up lexically: `x`, `D`, `mean`, `auto`. A path `m.V` is a `Field` of a `Name`."""
 
     text: str
     span: Span = _span()
@@ -79,7 +84,7 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`op_span` is where the operator stands: the caret of an operator's diagnostic."""
+    """`op_span` is where the operator stands: the caret of an operator's diagnostic. Long chains nest in `left`."""
 
     op: BinaryOp
     left: Expr
@@ -243,7 +248,8 @@ class Tuple:
 
 
 Expr = (
-    Name | Nat | Decimal | Quantity | Str | Negate | Binary | Call | DimApply | Field | Index | Let | Lambda | Ein | Ascribe | Tuple
+    Name | Nat | Decimal | Quantity | Str | Negate | Binary | Call | DimApply | Field | Index | Let | Lambda | Ein
+    | Ascribe | Tuple
 )  # fmt: skip
 
 
@@ -294,7 +300,7 @@ class ParamType:
 
 @dataclass(frozen=True, slots=True)
 class ParamsType:
-    """`params M`: the parameter tree of a module or of a module-typed parameter. `module` is a path (`Name`/`Field`)."""
+    """`params M`: the parameter tree of a module or a module-typed parameter. `module` is a path (`Name`, `Field`)."""
 
     module: Expr
     span: Span = _span()
@@ -302,7 +308,7 @@ class ParamsType:
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """A path with optional dimension arguments: `nat`, `key`, `Tokens`, `ff.Linear{D, D}`. `dims` is None without braces."""
+    """A path with optional dimension arguments: `nat`, `Tokens`, `ff.Linear{D, D}`. `dims` is None without braces."""
 
     path: Expr
     dims: tuple[Expr, ...] | None

@@ -97,7 +97,7 @@ class _Lexer:
 
     def run(self) -> None:
         text, match = self.text, _TOKEN.match
-        at, size = 0, len(text)
+        at, size = int(text.startswith("\ufeff")), len(text)
         while at < size:
             found = match(text, at)
             assert found is not None and found.lastgroup is not None

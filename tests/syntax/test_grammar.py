@@ -12,7 +12,7 @@ import pytest
 from presk_rel.syntax import build, lalr
 from presk_rel.syntax.lark_table import compile_grammar
 from presk_rel.syntax.parser import parse_expr
-from presk_rel.syntax.token import CONTEXTUAL, END, NAME, NEWLINE, RESERVED, SYNONYMS, TYPED
+from presk_rel.syntax.token import CONTEXTUAL, END, NAME, NEWLINE, RESERVED, SYNONYMS, TYPED, words
 
 GRAMMAR = files("presk_rel.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
 
@@ -41,39 +41,7 @@ def test_every_production_has_a_builder_and_every_builder_a_production() -> None
 
 def test_every_terminal_is_a_token_of_the_lexer() -> None:
     terminals = {kind for row in lalr.table().actions for kind in row}
-    signs = set(
-        [
-            "(",
-            ")",
-            "[",
-            "]",
-            "{",
-            "}",
-            ",",
-            ":",
-            "=",
-            ".",
-            "..",
-            "...",
-            "->",
-            "|>",
-            "|",
-            "⊗",
-            "∘",
-            "==",
-            "<=",
-            ">=",
-            "<",
-            ">",
-            "+",
-            "-",
-            "*",
-            "/",
-            "%",
-            "·",
-            "^",
-        ]
-    )
+    signs = words("( ) [ ] { } , : = . .. ... -> |> | ⊗ ∘ == <= >= < > + - * / % · ^")
     classes = {NAME, "NAT", "DECIMAL", "QUANTITY", "STRING", NEWLINE, TYPED, END}
     assert terminals == signs | classes | RESERVED | CONTEXTUAL
     assert set(SYNONYMS.values()) <= terminals

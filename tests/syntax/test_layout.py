@@ -36,7 +36,7 @@ def test_an_operator_at_the_end_of_a_line_does_not_go_on() -> None:
 
 def test_inside_brackets_line_breaks_do_not_count() -> None:
     same(
-        "fn f{\n  A\n  B : dim\n}(\n  x : ℝ[\n    A,\n    B\n  ]\n) -> T{\nA\n} = g(\n  x\n  -\n  y,\n  z[\n 0\n ]\n)\n",
+        "fn f{\n  A\n  B : dim\n}(\n  x : ℝ[\n    A,\n    B\n  ]\n) -> T{\nA\n} = g(\n  x\n  -\n y,\n  z[\n 0\n ]\n)\n",
         "fn f{A B : dim}(x : ℝ[A, B]) -> T{A} = g(x - y, z[0])\n",
     )
 

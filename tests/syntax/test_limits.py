@@ -122,10 +122,10 @@ def calls_of(work: Callable[[], Any]) -> int:
 
 REPEATED = {
     "functions": "fn f(x : ℝ[b: B]) -> ℝ[] =\n  let y = x\n  y\n", "members": "module M {\n  param x\n",
-    "fields": "optimizer a {\n x : y = (\n", "bad lines": "const A = \n", "unclosed": "fn f(\n", "bodies": "module M {\n",
-    "quotes": '"\n', "odd characters": "“", "dollars": "$x", "closers": ")", "mixed": "(]", "pairs": "([{",
-    "colons": "f(a:", "tuple types": "f(a:(b,", "commas": ",", "names": "B∘", "words": "ŷ ", "lets": "let x = ",
-    "backslashes": "\\", "dots": ".", "units": "1a/", "blank": "\n",
+    "fields": "optimizer a {\n x : y = (\n", "bad lines": "const A = \n", "unclosed": "fn f(\n",
+    "bodies": "module M {\n", "quotes": '"\n', "odd characters": "“", "dollars": "$x", "closers": ")", "mixed": "(]",
+    "pairs": "([{", "colons": "f(a:", "tuple types": "f(a:(b,", "commas": ",", "names": "B∘", "words": "ŷ ",
+    "lets": "let x = ", "backslashes": "\\", "dots": ".", "units": "1a/", "blank": "\n",
 }  # fmt: skip
 
 
