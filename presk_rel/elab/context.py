@@ -42,6 +42,8 @@ class Elab:
     """The syntax of each module, by Core name."""
     broken_modules: set[str] = field(default_factory=set[str])
     """Core names of modules that have no parameter tree, because they include themselves."""
+    incomplete: set[str] = field(default_factory=set[str])
+    """Core names of modules with a field that has an error: what they seem to lack may only be broken."""
     module_params: dict[str, Instance | None] = field(default_factory=dict[str, "Instance | None"])
     """Module-typed parameters of functions, by declaration id."""
     measures: Measures = field(default_factory=Measures)

@@ -73,6 +73,8 @@ def _define(elab: Elab, declared: Declared, module: ast.Module, sizes: _Sizes) -
     fields: list[Field] = []
     for member in module.members:
         fields.extend(_fields(elab, member))
+    if len(fields) < sum(len(m.names) for m in module.members if not isinstance(m, ast.Fn)):
+        elab.incomplete.add(core)
     mentioned = (s for f in fields for form in _forms(f) for s, _ in form.terms)
     dims = tuple(dict.fromkeys([*explicit, *mentioned]))
     definition = ModuleDef(core, dims, len(explicit), tuple(fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from presk_rel.diagnostics import Span
-from presk_rel.rules.analysis import Cycle, ImplicitDim
+from presk_rel.rules.analysis import Cycle, Duplicate, ImplicitDim, Unresolved
 
 
 class Resolver(Protocol):
@@ -13,6 +13,12 @@ class Resolver(Protocol):
 
     @property
     def cycles(self) -> tuple[Cycle, ...]: ...
+
+    @property
+    def unresolved(self) -> tuple[Unresolved, ...]: ...
+
+    @property
+    def duplicates(self) -> tuple[Duplicate, ...]: ...
 
     @property
     def implicit(self) -> tuple[ImplicitDim, ...]: ...

@@ -24,7 +24,8 @@ from presk_rel.types.tree import TFn, TypedProgram
 
 
 def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None, Diagnostics]:
-    """Elaborates and types a loaded program. None when there is an error; the diagnostics are in source order."""
+    """Elaborates and types a loaded program. None when there is an error, here or in its names (`elab.names` reports
+    those); the diagnostics are in source order."""
     found = Diagnostics()
     with _room():
         elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
@@ -34,6 +35,8 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
     if diagnostics.has_errors:
         return None, diagnostics
     lost = [s.core for key, s in elaborated.signatures.items() if key not in typed]
+    if lost and (names.unresolved or names.duplicates):
+        return None, diagnostics
     if lost:
         raise PreskBug("type", f"{lost[0]} was given up without an error")
     return _program(loaded, elaborated, typed), diagnostics

@@ -198,7 +198,14 @@ class Unifier:
     # -------------------------------------------------------------------------------------------------- shapes
 
     def unify_shape(self, left: Shape, right: Shape) -> Mismatch | None:
-        left, right = self.shape(left), self.shape(right)
+        whole, other = self.shape(left), self.shape(right)
+        failed = self._unify_resolved(whole, other)
+        if failed is None:
+            self._refine(left, other)
+            self._refine(right, whole)
+        return failed
+
+    def _unify_resolved(self, left: Shape, right: Shape) -> Mismatch | None:
         n = min(len(left.axes), len(right.axes))
         if (len(left.axes) > n and not self.is_open(right)) or (len(right.axes) > n and not self.is_open(left)):
             return Mismatch(f"[{left}]", f"[{right}]")
@@ -227,6 +234,15 @@ class Unifier:
                 self.solved += 1
                 return None
         return Mismatch(f"[{left}]", f"[{right}]")
+
+    def _refine(self, shape: Shape, other: Shape) -> None:
+        """A prefix that took unnamed axes takes the names that its next use, `other`, gives them."""
+        front = None if shape.prefix is None else self.prefixes.get(shape.prefix)
+        theirs = other.axes[: len(other.axes) - len(shape.axes)]
+        if shape.prefix is None or front is None or len(theirs) != len(front.axes):
+            return
+        axes = tuple(Axis(a.name or b.name, a.length) for a, b in zip(front.axes, theirs, strict=True))
+        self.prefixes[shape.prefix] = Shape(front.prefix, axes)
 
     def _unify_axis(self, a: Axis, b: Axis) -> Mismatch | None:
         if a.name is not None and b.name is not None and a.name != b.name:

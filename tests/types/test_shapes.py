@@ -36,7 +36,7 @@ def test_lengths_must_be_equal_for_all_values() -> None:
     checked = check("dim A\nfn g(x : ℝ[4*A]) -> ℝ[4*A] = x\nfn f(x : ℝ[A]) -> ℝ[4*A] = x\n")
     assert checked.codes == ["E2003"]
     assert checked.only.counterexample == (("A", 1),)
-    assert "A = 4*A fails for A = 1" in checked.only.message
+    assert "`A = 4*A` fails for A = 1" in checked.only.message
 
 
 def test_a_callees_dims_are_solved_from_the_arguments() -> None:
@@ -98,6 +98,14 @@ def test_all_prefixes_of_a_signature_are_one() -> None:
     )
     assert check(text).codes == ["E2003"]
     accepted(text.replace("batch: C", "batch: B"))
+
+
+def test_a_prefix_takes_the_names_that_one_of_its_uses_gives() -> None:
+    text = (
+        "dim B\nfn add(x : ℝ[..., 3], y : ℝ[..., 3]) -> ℝ[..., 3] = x + y\n"
+        "fn f(x : ℝ[B, 3], y : ℝ[batch: B, 3]) = add(x, y)\n"
+    )
+    assert accepted(text).result("f") == "ℝ[batch: B, 3]"
 
 
 def test_a_prefix_is_fixed_inside_its_function() -> None:

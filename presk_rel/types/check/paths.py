@@ -180,6 +180,8 @@ def _of_tree(c: Checker, base: TExpr, name: ast.Ident, span: Span) -> TExpr | No
             found = field_type(c.program.elab.modules, instance, name.text)
             if found is not None:
                 return TField(base, name.text, found, span)
+            if c.program.elab.incomplete:
+                return c.broken(span)
             names = ", ".join(field_names(c.program.elab.modules, instance))
             return c.error(
                 "E2029", f"{ty} has no field `{name.text}`", name.span, help=f"its fields: {names or 'none'}"

@@ -114,7 +114,10 @@ def _stack(c: Checker, count: ast.Expr, inner: ast.Expr) -> Place | None:
 
 def theta_of(c: Checker, expr: ast.Expr) -> TTheta | None:
     """The parameter tree of the module around the function that is checked."""
-    if c.signature is None or c.signature.theta is None:
+    if c.signature is None:
+        c.error("E2030", "a default cannot use the parameters of the module", expr.span)
+        return None
+    if c.signature.theta is None:
         c.failed = True
         return None
     return TTheta(c.signature.theta, expr.span)
