@@ -5,6 +5,7 @@ Instances are found by search: random types for the variables, everything else i
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable
 from fractions import Fraction
@@ -30,6 +31,7 @@ from presk_rel.egraph.patterns import ABSENT, HIDDEN, Apply, Name, Pattern, read
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import FAMILIES, RULES
 from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Init, ModuleDef, ParamField, Params, Real, TupleOf, Type
+from tests.ad import interpreter
 from tests.ad.interpreter import evaluate, flat, random_value
 from tests.egraph.programs import real
 
@@ -201,6 +203,24 @@ def compare(program: Program, rng: random.Random) -> bool:
         assert isinstance(y, mp.mpf)
         assert mp.almosteq(x, y, rel_eps=mp.mpf(10) ** -30, abs_eps=mp.mpf(10) ** -30), (x, y)
     return True
+
+
+@pytest.fixture(autouse=True)
+def operands_decide_alignment(monkeypatch: pytest.MonkeyPatch):
+    """Operands line up with the larger of them, whatever names the result declares."""
+    for op, f in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul), ("div", operator.truediv)):
+        monkeypatch.setitem(interpreter.PRIMITIVES, op, _binary(f, interpreter.PRIMITIVES[op]))
+
+
+def _binary(f: Callable[[Any, Any], Any], otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def run(u: Any) -> Any:
+        if not all(isinstance(t, Real) for t in u.types):
+            return otherwise(u)
+        large = 0 if len(u.shape(0).axes) >= len(u.shape(1).axes) else 1
+        wide = [interpreter.widen(v, u.shape(i), u.shape(large), u.args[large].ndim) for i, v in enumerate(u.args)]
+        return interpreter.asarray(f(*wide))
+
+    return run
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

@@ -8,13 +8,19 @@ _INVERSES = (
     Rule("mean.broadcast", "(mean (broadcast_like c y))", "c", ("(scalar c)",), "the mean of n copies of c is c"),
     Rule(
         "mean.broadcast-axis",
-        "(mean :axis a (broadcast_like :axis a x y))",
+        "(mean :axis a (broadcast_like :type t :axis a x y))",
         "x",
-        (),
+        ("(type y t)",),
         "the mean of copies along an axis is what was copied",
     ),
     Rule("sum.mean_vjp", "(sum (mean_vjp c y))", "c", (), "n · c/n = c"),
-    Rule("sum.mean_vjp-axis", "(sum :axis a (mean_vjp :axis a c y))", "c", (), "n · c/n = c along the axis"),
+    Rule(
+        "sum.mean_vjp-axis",
+        "(sum :axis a (mean_vjp :type t :axis a c y))",
+        "c",
+        ("(type y t)",),
+        "n · c/n = c along the axis",
+    ),
     Rule("sum_to.mean_vjp", "(sum_to (mean_vjp c y) z)", "c", (), "n · c/n = c"),
 )
 
