@@ -1,24 +1,23 @@
-"""Core programs written by hand: the perceptron of the spec, without its `…_grad` names shortened."""
+"""The perceptron of the spec as Core text, and short ways to write Core by hand."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Function, Grad, Op, Param, Prim, Program
+from presk_rel.core.ir import Binding, Function, Op, Param, Prim, Program
+from presk_rel.core.reader import load
+from presk_rel.diagnostics import Diagnostics
 from presk_rel.elab.ty import (
-    SCALAR_REAL,
     Applied,
     Axis,
     Init,
     ModuleDef,
     ParamField,
-    Params,
     Real,
     Shape,
     Type,
     UseField,
 )
-from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.smt.linear import Linear, symbol
 
 D, B, IN, OUT, HIDDEN = (symbol(s) for s in ("D", "B", "In", "Out", "hidden"))
@@ -58,71 +57,66 @@ MLP = ModuleDef(
 )
 
 
+def read(text: str) -> Program:
+    """The program of a Core text."""
+    said = Diagnostics()
+    found = load(text, "test", said)
+    assert found is not None, said.items
+    return found
+
+
+MLP_TEXT = """\
+module Linear{In Out} {
+  param w : ℝ[In, Out]  init = xavier_uniform
+  param b : ℝ[Out]  init = zeros
+}
+
+module MLP{D hidden} {
+  use l1 : Linear{D, hidden}
+  use l2 : Linear{hidden, D}
+}
+
+fn Linear.apply{In Out}(θ : params Linear{In, Out}, x : ℝ[..., In]) -> ℝ[..., Out] {
+  w : ℝ[In, Out] = θ.w
+  %3 : ℝ[..., Out] = dot x, w
+  b : ℝ[Out] = θ.b
+  %5 : ℝ[..., Out] = add %3, b
+  return %5
+}
+
+fn MLP.apply{D hidden}(θ : params MLP{D, hidden}, x : ℝ[..., D]) -> ℝ[..., D] {
+  l1 : params Linear{D, hidden} = θ.l1
+  %3 : ℝ[..., hidden] = call Linear.apply{In = D, Out = hidden}(l1, x)
+  %4 : ℝ[..., hidden] = gelu %3
+  l2 : params Linear{hidden, D} = θ.l2
+  %6 : ℝ[..., D] = call Linear.apply{In = hidden, Out = D}(l2, %4)
+  return %6
+}
+
+fn mse{D B}(θ : params MLP{D, 4*D}, x : ℝ[batch: B, model: D], y : ℝ[batch: B, model: D]) -> ℝ[] {
+  ŷ : ℝ[batch: B, D] = call MLP.apply{D = D, hidden = 4*D}(θ, x)
+  %4 : ℝ[batch: B, model: D] = sub ŷ, y
+  %5 : ℝ[batch: B, model: D] = pow 2 %4
+  %6 : ℝ[] = mean %5
+  return %6
+}
+
+fn mse_grad.lambda0{D B}(x : ℝ[batch: B, model: D], y : ℝ[batch: B, model: D], θ : params MLP{D, 4*D})
+    -> ℝ[] {
+  %3 : ℝ[] = call mse{D = D, B = B}(θ, x, y)
+  return %3
+}
+
+fn mse_grad{D B}(θ : params MLP{D, 4*D}, x : ℝ[batch: B, model: D], y : ℝ[batch: B, model: D])
+    -> params MLP{D, 4*D} {
+  %3 : (params MLP{D, 4*D}) -> ℝ[] = closure mse_grad.lambda0[x, y]
+  %4 : (params MLP{D, 4*D}) -> params MLP{D, 4*D} = grad %3
+  %5 : params MLP{D, 4*D} = apply %4(θ)
+  return %5
+}
+"""
+"""programs/mlp.psk, lowered as the spec's excerpt shows."""
+
+
 def mlp() -> Program:
-    """programs/mlp.psk, lowered as the spec's excerpt shows."""
-    lin, net = Params(Applied("Linear", (IN, OUT))), Params(Applied("MLP", (D, HIDDEN)))
-    l1, l2 = Params(Applied("Linear", (D, HIDDEN))), Params(Applied("Linear", (HIDDEN, D)))
-    lead = {"prefix": "..."}
-    linear_apply = function(
-        "Linear.apply",
-        "In Out",
-        [("θ", lin), ("x", real(IN, **lead))],
-        real(OUT, **lead),
-        [
-            ("w", real(IN, OUT), prim("field", "θ", attrs=("w",))),
-            ("%3", real(OUT, **lead), prim("dot", "x", "w")),
-            ("b", real(OUT), prim("field", "θ", attrs=("b",))),
-            ("%5", real(OUT, **lead), prim("add", "%3", "b")),
-        ],
-        "%5",
-    )
-    mlp_apply = function(
-        "MLP.apply",
-        "D hidden",
-        [("θ", net), ("x", real(D, **lead))],
-        real(D, **lead),
-        [
-            ("l1", l1, prim("field", "θ", attrs=("l1",))),
-            ("%3", real(HIDDEN, **lead), Call("Linear.apply", (("In", D), ("Out", HIDDEN)), ("l1", "x"))),
-            ("%4", real(HIDDEN, **lead), prim("gelu", "%3")),
-            ("l2", l2, prim("field", "θ", attrs=("l2",))),
-            ("%6", real(D, **lead), Call("Linear.apply", (("In", HIDDEN), ("Out", D)), ("l2", "%4"))),
-        ],
-        "%6",
-    )
-    top, x = Params(Applied("MLP", (D, D.scale(4)))), real(("batch", B), ("model", D))
-    mse = function(
-        "mse",
-        "D B",
-        [("θ", top), ("x", x), ("y", x)],
-        SCALAR_REAL,
-        [
-            ("ŷ", real(("batch", B), D), Call("MLP.apply", (("D", D), ("hidden", D.scale(4))), ("θ", "x"))),
-            ("%4", x, prim("sub", "ŷ", "y")),
-            ("%5", x, prim("pow", "%4", attrs=(2,))),
-            ("%6", SCALAR_REAL, prim("mean", "%5")),
-        ],
-        "%6",
-    )
-    both = (("D", D), ("B", B))
-    loss = function(
-        "mse_grad.lambda0",
-        "D B",
-        [("x", x), ("y", x), ("θ", top)],
-        SCALAR_REAL,
-        [("%3", SCALAR_REAL, Call("mse", both, ("θ", "x", "y")))],
-        "%3",
-    )
-    mse_grad = function(
-        "mse_grad",
-        "D B",
-        [("θ", top), ("x", x), ("y", x)],
-        top,
-        [
-            ("%3", FunctionType((top,), SCALAR_REAL), Closure("mse_grad.lambda0", both, ("x", "y"))),
-            ("%4", FunctionType((top,), top), Grad("%3")),
-            ("%5", top, Apply("%4", ("θ",))),
-        ],
-        "%5",
-    )
-    return program([linear_apply, mlp_apply, mse, loss, mse_grad], (LINEAR, MLP))
+    return read(MLP_TEXT)

@@ -5,20 +5,12 @@ from __future__ import annotations
 import pytest
 
 from presk_rel.ad.reverse import differentiate
-from presk_rel.core.ir import Program
-from presk_rel.core.reader import load
 from presk_rel.core.verify import verify
-from presk_rel.diagnostics import Diagnostics, PreskError
+from presk_rel.diagnostics import PreskError
 from tests.ad.check import check_gradient, with_directional
+from tests.ad.programs import read
 
 DIMS = {"B": 2, "D": 3}
-
-
-def read(text: str) -> Program:
-    said = Diagnostics()
-    program = load(text, "test", said)
-    assert program is not None, said.items
-    return program
 
 
 CAPTURED = """

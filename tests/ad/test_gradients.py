@@ -13,10 +13,9 @@ from presk_rel.core.ir import Call, Function, Program, callees, operands
 from presk_rel.core.printer import print_program
 from presk_rel.elab.ty import SCALAR_REAL
 from tests.ad.check import check_gradient, with_gradient
-from tests.ad.programs import D, function, mlp, prim, program, real
+from tests.ad.programs import D, function, mlp, prim, program, read, real
 from tests.ad.random_programs import random_program
 from tests.ad.test_folds import TOWER
-from tests.ad.test_function_values import read
 
 V = real(D)
 
