@@ -196,7 +196,8 @@ class _Checker:
         """The truth of a condition. A name that this checker does not know is no proof of anything: False."""
         name, *arguments = condition
         values = [self.argument(a, bound, root) for a in arguments]
-        types = [self.proof.terms[v].type if isinstance(v, int) else v for v in values]
+        of_terms = name in ("type", "same-type", "scalar", "real", "tensors")  # an integer elsewhere is an attribute
+        types = [self.proof.terms[v].type if of_terms and isinstance(v, int) else v for v in values]
         match name, values:
             case "type", [int(), ty]:
                 return types[0] == ty

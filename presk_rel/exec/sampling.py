@@ -20,7 +20,10 @@ import numpy as np
 
 from presk_rel.core.ir import Binding, Function, Param, Prim, Program
 from presk_rel.diagnostics import PreskError
+from presk_rel.egraph.conditions import variables
 from presk_rel.egraph.proof import Proof, RuleStep, TermId
+from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rules import RULES
 from presk_rel.elab.ty import (
     Hyper,
     Idx,
@@ -64,7 +67,9 @@ class Sampled:
     disagreement: str | None = None
 
 
-def sample_rules(proof: Proof, modules: Mapping[str, ModuleDef], seed: int = 0) -> list[Sampled]:
+def sample_rules(
+    proof: Proof, modules: Mapping[str, ModuleDef], rules: Mapping[str, Rule] = RULES, seed: int = 0
+) -> list[Sampled]:
     """Sample every rule that occurs in `proof`, in order of first use."""
     found: dict[str, Sampled] = {}
     taken: dict[str, set[str]] = {}
@@ -75,7 +80,9 @@ def sample_rules(proof: Proof, modules: Mapping[str, ModuleDef], seed: int = 0) 
         if form in forms or len(forms) >= INSTANCES or result.disagreement is not None:
             continue
         forms.add(form)
-        _Instance(proof, step, dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(result)
+        _Instance(proof, step, rules[step.rule], dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(
+            result
+        )
     return list(found.values())
 
 
@@ -88,13 +95,14 @@ def _steps(proof: Proof) -> Iterator[RuleStep]:
 class _Instance:
     proof: Proof
     step: RuleStep
+    rule: Rule
     modules: dict[str, ModuleDef]
     rng: random.Random
     dims: dict[str, int] = field(default_factory=dict[str, int])
 
     def into(self, result: Sampled) -> None:
-        cut = {v for _, v in self.step.substitution if isinstance(v, int) and not isinstance(v, bool)}
-        cut = {v for v in cut if v < len(self.proof.terms)}
+        kinds = variables(self.rule)
+        cut = {v for name, v in self.step.substitution if kinds[name] in ("term", "shape") and isinstance(v, int)}
         functions = [self.side(self.step.before, cut), self.side(self.step.after, cut)]
         done = 0
         for trial in range(TRIALS):

@@ -184,7 +184,9 @@ def test_a_wrong_rule_is_caught_by_sampling() -> None:
     used = [s.rule for lemma in optimized.proof.lemmas for s in lemma.steps if isinstance(s, RuleStep)]
     if WRONG.name not in used:
         pytest.fail("the wrong rule was not taken: make it cheaper")
-    (found,) = [s for s in sample_rules(optimized.proof, flat.modules) if s.rule == WRONG.name]
+    (found,) = [
+        s for s in sample_rules(optimized.proof, flat.modules, {**RULES, WRONG.name: WRONG}) if s.rule == WRONG.name
+    ]
     assert found.disagreement is not None
 
 

@@ -235,7 +235,5 @@ def _source(function: Function, count: int, lines: list[str], returned: list[str
     head = [f"({taken}) = inputs"] if count else []
     last = f"return ({''.join(name + ', ' for name in returned)})"
     body = [*head, *_without_unread_constants(lines, last), last]
-    if any("(one," in line for line in lines):
-        body.insert(len(head), "one = torch.scalar_tensor(1.0, dtype=dtype, device=device)")
     title = "".join(c for c in function.name if c.isprintable())
     return f"def entry(inputs, torch, keys, dtype, device):  # {title}\n" + "".join(f"    {line}\n" for line in body)

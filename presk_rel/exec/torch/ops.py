@@ -223,7 +223,7 @@ ROWS: dict[str, Row] = {
     "sigmoid": _unary("torch.sigmoid({0})"),
     "sin": _unary("torch.sin({0})"),
     "cos": _unary("torch.cos({0})"),
-    "gelu'": _unary("torch.ops.aten.gelu_backward(one, {0})"),
+    "gelu'": _unary("torch.ops.aten.gelu_backward(torch.ones_like({0}), {0})"),
     "normal_pdf": _unary("torch.exp({0} * {0} * -0.5) * 0.3989422804014327"),
     "heaviside": _unary("torch.gt({0}, 0).to(dtype)"),
     "sign": _unary("torch.sign({0})"),
