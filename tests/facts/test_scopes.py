@@ -21,7 +21,7 @@ def agrees(text: str) -> None:
 
 
 @given(programs)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_rules_resolve_as_environments_do(text: str) -> None:
     agrees(text)
 
