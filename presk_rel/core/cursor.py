@@ -31,6 +31,9 @@ from presk_rel.smt.linear import Linear, constant, linear, symbol
 T = TypeVar("T")
 
 MAX_DEPTH = 200
+MAX_FORM = 5_000
+"""Characters of one dimension: exact fractions of a longer one could grow without bound."""
+
 _HYPER = {"nat": Hyper("nat"), "int": Hyper("int"), "rat": Hyper("rat"), "f64": Hyper("f64"), "bool": Hyper("bool")}
 
 
@@ -151,12 +154,20 @@ class Cursor:
         """A dimension: `4*D`, `D / 12`, `2*D - 1`."""
         if self.now.kind == "name" and not (self.ahead().kind == "mark" and self.ahead().text in "+-/"):
             return symbol(self.name("a dimension"))
+        first = self.now
         negative = self.accept("-")
         parts = [self._term().scale(-1 if negative else 1)]
         while self.at("+", "-"):
             sign = -1 if self.step().text == "-" else 1
             parts.append(self._term().scale(sign))
+            self._bounded(first)
+        self._bounded(first)
         return linear((t for p in parts for t in p.terms), sum((p.const for p in parts), Fraction(0)))
+
+    def _bounded(self, first: Token) -> None:
+        if self.now.start.offset - first.start.offset > MAX_FORM:
+            text = f"a dimension of more than {MAX_FORM} characters is beyond what Core text may hold"
+            raise ReadError("E0102", text, self.since(first))
 
     def _term(self) -> Linear:
         if self.now.kind == "name":

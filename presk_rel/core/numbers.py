@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from presk_rel.smt.digits import digits
+
 MAX_DIGITS = 20_000
 """Digits and decimal exponents beyond this are refused in text: a few characters must not ask for gigabytes."""
 
@@ -50,17 +52,6 @@ def _strip(n: int, factor: int) -> tuple[int, int]:
         n //= factor
         count += 1
     return n, count
-
-
-def digits(n: int) -> str:
-    """Decimal digits of a natural of any size (`str` refuses more than 4,300)."""
-    parts: list[str] = []
-    base = 10**_CHUNK
-    while n >= base:
-        n, low = divmod(n, base)
-        parts.append(str(low).rjust(_CHUNK, "0"))
-    parts.append(str(n))
-    return "".join(reversed(parts))
 
 
 def natural(text: str) -> int:

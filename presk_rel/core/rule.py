@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from presk_rel.core.ir import Attr
+from presk_rel.core.numbers import number_text
 from presk_rel.core.prims import AttrKind, PrimRow
 from presk_rel.elab.ty import Key, ModuleDef, Params, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear
@@ -42,8 +43,12 @@ def attribute_problem(row: PrimRow, attrs: tuple[Attr, ...]) -> str | None:
         return f"{row.name} takes {len(kinds)} attributes, not {len(attrs)}"
     for kind, attr in zip(kinds, attrs, strict=True):
         if not _of_kind(kind, attr):
-            return f"{row.name} takes an attribute of kind {kind.rstrip('?')}, not {attr!r}"
+            return f"{row.name} takes an attribute of kind {kind.rstrip('?')}, not {_shown(attr)}"
     return None
+
+
+def _shown(attr: Attr) -> str:
+    return number_text(attr) if isinstance(attr, Fraction) else str(attr)
 
 
 def _of_kind(kind: AttrKind, attr: Attr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from presk_rel.core.numbers import number_text
 from presk_rel.core.rule import RuleError, Use, key, natural, params, text, tuple_items
 from presk_rel.core.shapes import compatible_types, stack_type
 from presk_rel.core.typing_tensors import rule_filled
@@ -87,7 +88,7 @@ def rule_normal(u: Use) -> Type:
     std = u.attrs[0]
     assert isinstance(std, Fraction)
     if std < 0:
-        raise RuleError(f"normal takes a standard deviation, not {std}")
+        raise RuleError(f"normal takes a standard deviation, not {number_text(std)}")
     return rule_draw(u)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from presk_rel.core.numbers import number_text
 from presk_rel.core.rule import RuleError, Use, natural, real, text, without_axis
 from presk_rel.core.shapes import compatible_axes, compatible_shapes, compatible_types, same, tangent
 from presk_rel.elab.broadcast import align, broadcast
@@ -23,7 +24,7 @@ def rule_const(u: Use) -> Type:
         case Hyper("nat") if value.denominator == 1 and value >= 0:
             return u.declared
         case _:
-            raise RuleError(f"const {value} is not of type {u.declared}")
+            raise RuleError(f"const {number_text(value)} is not of type {u.declared}")
 
 
 def rule_dim(u: Use) -> Type:

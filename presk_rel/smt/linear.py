@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from presk_rel.smt.digits import digits
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -65,13 +67,15 @@ class Linear:
             out = _join(out, c < 0, _monomial(s, abs(c)))
         if self.const or not out:
             c = self.const
-            out = _join(out, c < 0, str(abs(c.numerator)) + (f" / {c.denominator}" if c.denominator != 1 else ""))
+            out = _join(
+                out, c < 0, digits(abs(c.numerator)) + (f" / {digits(c.denominator)}" if c.denominator != 1 else "")
+            )
         return out
 
 
 def _monomial(s: str, c: Fraction) -> str:
-    head = s if c.numerator == 1 else f"{c.numerator}*{s}"
-    return head if c.denominator == 1 else f"{head} / {c.denominator}"
+    head = s if c.numerator == 1 else f"{digits(c.numerator)}*{s}"
+    return head if c.denominator == 1 else f"{head} / {digits(c.denominator)}"
 
 
 def _join(left: str, negative: bool, right: str) -> str:

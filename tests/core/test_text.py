@@ -162,6 +162,12 @@ class TestErrors:
     def test_deep_nesting_is_refused(self, nested: str) -> None:
         assert errors(f"fn f(x : {nested}")[0][0] == "E0103"
 
+    def test_huge_dimensions_are_read_or_refused(self) -> None:
+        huge, many = "9" * 4900, " + ".join(f"1/{10**900 + i}" for i in range(40))
+        assert errors(f"fn f(x : ℝ[{huge}]) -> ℝ[3] {{\n  return x\n}}\n")[0][0] == "E0105"
+        assert errors(body("%1 : nat = const 1e-6000"))[0][0] == "E0105"
+        assert errors(f"fn f(x : ℝ[{many}]) -> ℝ[3] {{\n  return x\n}}\n")[0][0] == "E0102"
+
     def test_long_programs_are_read_without_recursion(self) -> None:
         lines = "".join(f"  %{i + 1} : ℝ[] = neg {'x' if i == 0 else f'%{i}'}\n" for i in range(3000))
         program = read(f"fn f(x : ℝ[]) -> ℝ[] {{\n{lines}  return %3000\n}}\n")

@@ -81,7 +81,7 @@ OPERATIONS = [
     ("%6 : ℝ[..., model: D] = sub x, s", "%6 : ℝ[..., model: D] = sub x, i", "sub does not apply"),
     ("%13 : nat = add n, n", "%13 : int = add n, n", "is declared int, but add gives nat"),
     ("%14 : int = sub %13, n", "%14 : nat = sub %13, n", "is declared nat, but sub gives int"),
-    ("%15 : nat = const 3", "%15 : nat = const 0.5", "const 1/2 is not of type nat"),
+    ("%15 : nat = const 3", "%15 : nat = const 0.5", "const 0.5 is not of type nat"),
     ("%15 : nat = const 3", "%15 : nat = const -3", "const -3 is not of type nat"),
     ("%17 : nat = dim 4*D", "%17 : f64 = dim 4*D", "dim gives a nat or an int"),
     ("%11 : ℝ[] = real n", "%11 : ℝ[] = real s", "real takes a hyperparameter"),

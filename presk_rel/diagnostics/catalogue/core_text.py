@@ -80,7 +80,7 @@ PAGES: Final = (
         "`M.init` draws every layer of `stack{L}(…)` from a key of its own, one call per layer, so L must be a "
         "constant of at most 10,000. The module can still be checked, differentiated and run: `presk run` draws "
         "parameters at the dimensions it is given.",
-        "presk run tower.psk --entry Tower.init          with `use layers : stack{L}(Layer)` in `module Tower{L : dim}`",
+        "presk run tower.psk --entry Tower.init    with `use layers : stack{L}(Layer)` in `module Tower{L : dim}`",
         "presk run tower.psk --entry Tower.apply --dim L=3, or `const L = 3`",
         situation=True,
     ),
