@@ -11,7 +11,7 @@ from presk_rel.rules.analysis import Names, Space, Unresolved
 
 _UNKNOWN: dict[Space, tuple[str, str]] = {
     "name": ("E1001", "unknown name `{0}`"),
-    "member": ("E1001", "there is no `{0}` in what stands before the dot"),
+    "member": ("E1001", "the imported file declares no `{0}`"),
     "optimizer": ("E1001", "there is no optimizer block `{0}` in this file"),
     "effect": ("E4002", "unknown effect `{0}`"),
 }

@@ -53,7 +53,7 @@ AST_ROWS: tuple[RelationRow, ...] = (
     _derived("composite(decl)", "{decl} composes several modules"),
     _derived("selects(use function)", "{use} selects {function} of an instance"),
     _derived("resolved(use)", "the name at {use} means something"),
-    _derived("namespace(use)", "{use} means an import or a module"),
+    _derived("means_import(use)", "{use} means an import"),
     _derived("unresolved(use name)", "nothing called {name} is declared for {use}"),
     _derived("near_miss(use name candidate)", "{name}, at {use}, means nothing, but {candidate} would"),
     _derived("duplicate(decl earlier)", "{decl} repeats the name of {earlier} in one scope"),

@@ -34,7 +34,7 @@ CORE_RELATIONS = LIVENESS_RELATIONS | {
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A use that resolves to nothing: a name, a `member` of an import or module, an optimizer block, or an effect.
+    """A use that resolves to nothing: a name, a `member` of an import, an optimizer block, or an effect.
     `near` are names one slip away that would resolve, in alphabetical order."""
 
     use: str
