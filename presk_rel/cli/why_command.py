@@ -12,7 +12,9 @@ from presk_rel.cli.common import Outcome, Report, common_options, naturals, requ
 @click.argument("function")
 @click.option("--param", metavar="P", help="One parameter.  [default: every parameter above C∞]")
 @click.option("--effect", metavar="E", help="Why the function has this effect.")
-@click.option("--not", "absent", is_flag=True, help="Why it does not: the rules that could say so, and what fails in each.")
+@click.option(
+    "--not", "absent", is_flag=True, help="Why it does not: the rules that could say so, and what fails in each."
+)
 @click.option("--all", "everything", is_flag=True, help="Every parameter, whatever its class, and every effect.")
 def command(
     file: str,
