@@ -41,7 +41,8 @@ from presk_rel.core.shapes import absorb, slice_type, substitute, symbols_in, ta
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.core.values import Fun, Leaf, Node, Store, Value, Zero
 from presk_rel.core.verify import forms_of
-from presk_rel.diagnostics import PreskBug
+from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import Params, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear, constant, symbol
 
@@ -52,7 +53,9 @@ def inline_entry(program: Program, entry: str, dims: Mapping[str, int] | None = 
     """The flat form of the function `entry`: a program of the same modules and bounds whose functions are the entry and
     the bodies of its folds. `dims` fixes some of the entry's dims; the others, and a `...` of the entry, stay symbolic.
 
-    The program has no `grad` (AD comes first) and no function value reaches a result: PreskBug otherwise."""
+    The program has no `grad` (AD comes first): PreskBug otherwise. PreskError, exit status 3 (E7019), for an entry that
+    takes or gives a function value."""
+    _runnable(program.functions[entry])
     work = _Inline(program)
     fixed = {name: constant(n) for name, n in (dims or {}).items()}
     function = program.functions[entry]
@@ -71,6 +74,25 @@ def inline_at(
     function = program.functions[fn]
     flat = run(work.flatten(function, name, dims, _absorbed(function, dims, types), types))
     return flat, tuple(work.bodies.values())
+
+
+def _runnable(function: Function) -> None:
+    parts = [*((f"its parameter `{p.name}`", p.type) for p in function.params), ("its result", function.result)]
+    for what, ty in parts:
+        if _holds_function(ty):
+            text = f"{function.name} cannot be run: {what} has the type {ty}"
+            help_ = "run a function that applies it"
+            raise PreskError([Diagnostic("E7019", text, function.span, help=help_)], exit_status=3)
+
+
+def _holds_function(ty: Type) -> bool:
+    match ty:
+        case FunctionType():
+            return True
+        case TupleOf(items):
+            return any(_holds_function(t) for t in items)
+        case _:
+            return False
 
 
 @dataclass(slots=True)

@@ -242,6 +242,8 @@ class _Check:
     def _fold(self, op: Fold) -> Type:
         params, result = self._signature(op.body, op.dim_args)
         n = len(op.stacked)
+        if op.count.is_constant and (op.count.const < 0 or op.count.const.denominator != 1):
+            raise _Broken(f"the count of a fold is a natural number, not {op.count}")
         if len(params) != n + 1 + len(op.extras):
             raise _Broken(f"{op.body} takes {len(params)} arguments, the fold passes {n + 1 + len(op.extras)}")
         args: list[Type] = []

@@ -15,7 +15,7 @@ from presk_rel.core.printer import print_function
 from presk_rel.core.reader import load
 from presk_rel.core.values import Store, Zero
 from presk_rel.core.verify import problems
-from presk_rel.diagnostics import Diagnostics, PreskBug
+from presk_rel.diagnostics import Diagnostics, PreskBug, PreskError
 from tests.core.build import well_typed
 from tests.core.evaluate import evaluate, sample
 from tests.core.typed import mlp
@@ -108,6 +108,13 @@ class TestThePerceptron:
         flat = inline_entry(lower(mlp()), "MLP.init")
         assert list(flat.functions) == ["MLP.init"]
         assert problems(flat) == []
+
+    def test_an_entry_takes_no_function(self) -> None:
+        text = "fn f(g : (ℝ[]) -> ℝ[], x : ℝ[]) -> ℝ[] {\n  %2 : ℝ[] = apply g(x)\n  return %2\n}\n"
+        with pytest.raises(PreskError) as raised:
+            inline_entry(parsed(text), "f")
+        assert raised.value.exit_status == 3
+        assert raised.value.diagnostics[0].code == "E7019"
 
     def test_grad_must_be_gone(self) -> None:
         with pytest.raises(PreskBug, match="differentiate first"):

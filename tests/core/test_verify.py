@@ -135,6 +135,8 @@ CALLS = [
      "fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x; x)", "takes 2 arguments, the fold passes 3"),
     ("fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x)",
      "fold 3 loss{D = D, T = T}(stacked layers; acc x)", "gives ℝ[], the accumulator is"),
+    ("fold 3 Linear.apply{In = D, Out = D}(stacked layers; acc x)",
+     "fold -3 Linear.apply{In = D, Out = D}(stacked layers; acc x)", "the count of a fold is a natural number, not -3"),
     ("reverse scan", "reverse", "but fold with_extra gives ℝ[seq: T, D]"),
     ("call Linear.apply{In = D, Out = D}(extra, x)", "call with_extra{D = D}(extra, x, extra)", "reaches itself"),
 ]  # fmt: skip
