@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from presk_rel.elab.ty import Type
 from presk_rel.core.ir import Attr
+from presk_rel.elab.ty import Type
 
 TermId = int
 Value = TermId | Attr | Type
@@ -64,8 +64,8 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`lemmas[-1]` is the claim `start = end`. `names` are the bindings that terms were in the start program and are in the
-    end program: for display only, no part of what is proven."""
+    """`lemmas[-1]` is the claim `start = end`. `names` are the bindings that terms were in the start program and are
+    in the end program: for display only, no part of what is proven."""
 
     entry: str
     terms: tuple[Term, ...]

@@ -2,7 +2,8 @@
 
 Patterns are S-expressions over Core primitives: `(add x (zeros :type t))`, `(mean :axis a x)`, `(field :name f θ)`.
 A bare word is a term variable; after a keyword stands an attribute or type variable, or a literal. One text generates
-the egglog rule (which unions and logs its instance), the checker's rule, the sampling test and the rule's page in the docs.
+the egglog rule (which unions and logs its instance), the checker's rule, the sampling test and the rule's page in the
+docs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ class Rule:
 
     Conditions are S-expressions over the rule's variables: `(type x t)` (x has type t), `(same-type x y)`,
     `(distinct f g)` (attributes differ), … each a row of `egraph.conditions`, which names how it is decided (type fact,
-    Z3, constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate terms
-    to their form in the e-graph and never run there. Rules only rewrite left to right in the e-graph (a proof may still
-    use them backwards). `guards` are conditions that keep the e-graph small; they are no part of the law."""
+    Z3, constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate
+    terms to their form in the e-graph and never run there. Rules only rewrite left to right in the e-graph (a proof
+    may still use them backwards). `guards` are conditions that keep the e-graph small; they are no part of the law."""
 
     name: str
     left: str

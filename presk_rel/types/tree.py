@@ -2,7 +2,8 @@
 
 Everything is resolved: names are binders, calls name their Core function and carry the instantiation of its dimensions,
 operators and builtins name their PSK-Core primitive (`core/prims.py`) with its attributes, constants are literals, and
-every expression has its final type (no inference variable is left). Pipelines, ascriptions and default arguments are gone.
+every expression has its final type (no inference variable is left). Pipelines, ascriptions and default arguments are
+gone.
 """
 
 from __future__ import annotations
@@ -222,8 +223,8 @@ class TFn:
 
 @dataclass(frozen=True, slots=True)
 class TypedProgram:
-    """`modules` holds every module of the file and its imports by unique Core name; `functions` in source order, imports
-    first; `main` is the path of the main file, `constants` its constants after `--const`."""
+    """`modules` holds every module of the file and its imports by unique Core name; `functions` in source order,
+    imports first; `main` is the path of the main file, `constants` its constants after `--const`."""
 
     main: str
     modules: dict[str, ModuleDef]

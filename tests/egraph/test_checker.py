@@ -117,8 +117,8 @@ def test_every_corruption_is_refused(path: str, entry: str, dims: tuple[tuple[st
 
 
 def _says_the_same(corrupt: Proof, proof: Proof) -> bool:
-    """A rule that happens to have the same instance (`a + b` against `b + a` with a = b), or a step that was idle, is no
-    corruption."""
+    """A rule that happens to have the same instance (`a + b` against `b + a` with a = b), or a step that was idle, is
+    no corruption."""
     terms = proof.terms
     for mine, yours in zip(corrupt.lemmas, proof.lemmas):
         for a, b in zip(mine.steps, yours.steps):

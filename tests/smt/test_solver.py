@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from presk_rel.smt.linear import Linear, constant, linear, symbol
 from presk_rel.smt.solver import (
-    AtMost, Condition, Divides, Equal, Less, Proven, Refuted, Solver, decide_by_normal_form, holds_at, symbols,
+    AtMost,
+    Condition,
+    Divides,
+    Equal,
+    Less,
+    Proven,
+    Refuted,
+    Solver,
+    decide_by_normal_form,
+    holds_at,
+    symbols,
 )  # fmt: skip
 
 D, T, B = symbol("D"), symbol("T"), symbol("B")
@@ -93,4 +103,6 @@ def test_the_normal_form_never_contradicts_a_point(condition: Condition) -> None
 def test_printing_a_form_keeps_its_value(form: Linear) -> None:
     point = {"D": 7, "T": 11, "B": 13}
     text = str(form).replace(" ", "")
-    assert eval(text.replace("/", "*Fr(1)/"), {"Fr": Fraction, **{k: Fraction(v) for k, v in point.items()}}) == form.evaluate(point)
+    assert eval(
+        text.replace("/", "*Fr(1)/"), {"Fr": Fraction, **{k: Fraction(v) for k, v in point.items()}}
+    ) == form.evaluate(point)
