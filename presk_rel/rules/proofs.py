@@ -24,6 +24,9 @@ from presk_rel.rules.proof import Fact, Pattern, ProofNode
 from presk_rel.rules.substitute import substitute_comparison
 from presk_rel.rules.walk import aggregates, literal_terms
 
+CONE_LIMIT = 2_000_000
+"""Rule instances among which the least proof is looked for: about two gigabytes."""
+
 HEAD = "$head"
 """Begins the names of variables that stand for columns of a head which are not plain variables."""
 
@@ -103,7 +106,8 @@ class Prover:
         self._compiled: dict[str, list[tuple[BackwardRule, Step]]] = {}
 
     def prove(self, relation: str, row: Row) -> ProofNode:
-        """A proof of least height. Raises `PreskError` E9125 if the row is not in the relation."""
+        """A proof of least height. Raises `PreskError` E9125 if the row is not in the relation, and E9127 if
+        it follows in too many ways to look at them all."""
         if relation not in self.rules or row not in self.relations.table(relation):
             raise PreskError([Diagnostic("E9125", f"`{atom_text(relation, row)}` does not hold", None)])
         goal = (relation, row)
@@ -132,6 +136,9 @@ class Prover:
                 function(row, found)
                 instances = [_Instance(fact, backward, rows, values) for rows, values in found]
                 todo += [premise for instance in instances for premise in _add_instance(cone, instance)]
+            if len(cone.instances) > CONE_LIMIT:
+                message = f"a proof of `{atom_text(*goal)}` may use more than {CONE_LIMIT:,} instances of rules"
+                raise PreskError([Diagnostic("E9127", message, None)], exit_status=3)
         return cone
 
     def _build(self, goal: Fact, settled: _Settled) -> ProofNode:

@@ -174,7 +174,9 @@ def _refuse_wildcards(terms: Iterable[Term], span: Span, found: Diagnostics) -> 
 
 def _check_bound(rule: Rule, found: Diagnostics) -> None:
     bound = bound_variables(rule.body, set())
-    _report_unbound(scope_variables(rule.head.arguments), bound, rule.head.span, found)
+    body_aggregates = aggregates(rule_terms(rule))
+    inside = frozenset(name for aggregate in body_aggregates for name in deep_variables(aggregate))
+    _report_unbound(scope_variables(rule.head.arguments), bound, rule.head.span, found, inside)
     _check_body_bound(rule.body, bound, found)
 
 
@@ -193,8 +195,10 @@ def _check_aggregate_bound(aggregate: Aggregate, bound: set[str], found: Diagnos
     _check_body_bound(aggregate.body, inner, found)
 
 
-def _report_unbound(names: set[str], bound: set[str], span: Span, found: Diagnostics) -> None:
-    """Reports each name once: it counts as bound from here on."""
+def _report_unbound(
+    names: set[str], bound: set[str], span: Span, found: Diagnostics, inside: frozenset[str] = frozenset()
+) -> None:
+    """Reports each name once: it counts as bound from here on. `inside` are the variables of aggregates."""
     for name in sorted(names - bound):
         bound.add(name)
         shown = name.split("@")[0]
@@ -203,6 +207,7 @@ def _report_unbound(names: set[str], bound: set[str], span: Span, found: Diagnos
             f"nothing gives `{shown}` a value: it must be an argument of a relation that is not negated, or equal "
             "to something bound",
             span,
+            help=None if name not in inside else f"`{shown}` of the aggregate is not seen outside it",
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from presk_rel.diagnostics import PreskError
+from presk_rel.rules import proofs
 from presk_rel.rules.absence import explain_absence
 from presk_rel.rules.ast import Comparison, Constant, Row
 from presk_rel.rules.dialect import parse_program
@@ -139,6 +140,11 @@ class TestProofs:
         assert proof.height == 5_000
         assert sum(1 for _ in walk_proof(proof)) == 10_001
         assert check_proof(solved, proof) == []
+
+    def test_too_many_ways_are_not_all_tried(self, prover: Prover, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(proofs, "CONE_LIMIT", 10)
+        with pytest.raises(PreskError, match="E9127"):
+            prover.prove("path", ("a", "e"))
 
     def test_a_proof_is_a_graph_where_its_tree_would_be_huge(self) -> None:
         program = parse_program(".decl d(x:number) d(0). d(x + 1) :- d(x), d(y), x = y, x < 60.")

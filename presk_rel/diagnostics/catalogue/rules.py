@@ -44,7 +44,7 @@ PAGES: Final = (
         "E9104",
         "includes that go in a circle",
         "A file includes itself, possibly through others.",
-        "a.dl has `.include \"b.dl\"`, and b.dl has `.include \"a.dl\"`",
+        'a.dl has `.include "b.dl"`, and b.dl has `.include "a.dl"`',
         "what both need is in c.dl, and both include that",
     ),
     _page(
@@ -183,6 +183,15 @@ PAGES: Final = (
         "bound.",
         ".decl p(x:number)\np(0).\np(x + 1) :- p(x).",
         ".decl p(x:number)\np(0).\np(x + 1) :- p(x), x < 100.",
+        "limit",
+    ),
+    _page(
+        "E9127",
+        "too many ways to prove it",
+        "The least proof is looked for among all instances of rules that could be part of one, and there are more than "
+        "two million of them. Rules that multiply a recursive relation with itself have this effect.",
+        "a proof of `path(1, 2)` by `path(x, z) :- path(x, y), path(y, z).` over a graph of many cycles",
+        "`path(x, z) :- path(x, y), edge(y, z).` gives the same rows",
         "limit",
     ),
     _page(
