@@ -7,44 +7,86 @@ skipping chains of `?` rules in one step (`chain`) halves the time of a parse.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
 from presk_rel.syntax.build import BUILDERS, NESTS, Builder
 from presk_rel.syntax.expected import syntax_error
-from presk_rel.syntax.lalr import END, Production, Table, table
+from presk_rel.syntax.lalr import END, Child, Production, Table, table
 from presk_rel.syntax.layout import MAX_NESTING, TOO_DEEP, Layout
 from presk_rel.syntax.token import ERROR, Token
 
 _LIST: Final = 0
 _PASS: Final = 1
-_GROUP: Final = 2
+_NODE: Final = 2
 _BINARY: Final = 3
 _LET: Final = 4
-_NODE: Final = 5
+"""What a production does: make or grow a list, pass its only child on, make a node (two nest in their own way)."""
+
+
+Pick: TypeAlias = Callable[[list[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A production ready to run: what to do (`mode`), with which children, by which builder, at which extra nesting."""
+    """A production ready to run: what to do (`mode`), how its children are picked from the values read, which builder
+    makes a node of them, and how much deeper that nests."""
 
     origin: str
     size: int
     mode: int
-    children: tuple[tuple[int, bool] | None, ...]
-    plain: bool
+    pick: Pick
     build: Builder
     nests: int
 
 
 def _step(production: Production) -> _Step:
-    name, children = production.build, production.children
-    modes = {"": _PASS, "list": _LIST, "group": _GROUP, "binary": _BINARY, "let": _LET}
-    plain = children == tuple((i, False) for i in range(production.size))
-    build = BUILDERS[name] if name and name != "list" else BUILDERS["same"]
+    name = production.build
+    modes = {"": _PASS, "group": _PASS, "list": _LIST, "binary": _BINARY, "let": _LET}
     mode = modes.get(name, _NODE)
-    return _Step(production.origin, production.size, mode, children, plain, build, int(name in NESTS))
+    build = BUILDERS[name] if name and name != "list" else BUILDERS["same"]
+    pick = _growing(production.children) if mode == _LIST else _picker(production)
+    return _Step(production.origin, production.size, mode, pick, build, int(name in NESTS))
+
+
+def _picker(production: Production) -> Pick:
+    """The commonest cases do without a loop."""
+    children = production.children
+    if children == tuple((i, False) for i in range(production.size)):
+        return lambda read: read
+    if all(child is not None and not child[1] for child in children):
+        indices = [child[0] for child in children if child is not None]
+        if len(indices) > 1:
+            return itemgetter(*indices)
+        return (lambda read, i=indices[0]: (read[i],)) if indices else (lambda _read: ())
+    return lambda read: _children(children, read)
+
+
+def _children(children: tuple[Child, ...], read: list[Any]) -> list[Any]:
+    result: list[Any] = []
+    for child in children:
+        if child is None:
+            result.append(None)
+        elif child[1]:
+            result.extend(read[child[0]])
+        else:
+            result.append(read[child[0]])
+    return result
+
+
+def _growing(children: tuple[Child, ...]) -> Pick:
+    """A list on the left goes on growing in place, so that long lists are read in linear time."""
+    first, *rest = (child for child in children if child is not None)
+
+    def pick(read: list[Any]) -> list[Any]:
+        result: list[Any] = read[first[0]] if first[1] else [read[first[0]]]
+        result.extend(read[index] for index, _ in rest)
+        return result
+
+    return pick
 
 
 @dataclass(slots=True)
@@ -111,57 +153,31 @@ class _Driver:
             self.starts.append(here)
             self.ends.append(here)
             nests.append(0)
-            values.append(self.value(step, [], here, here))
-        elif size == 1:
-            if step.mode != _PASS:
-                values[-1] = self.value(step, [values[-1]], self.starts[-1], self.ends[-1])
-                nests[-1] += step.nests
-            states.pop()
+            values.append(step.build(Span(self.file, here, here), *step.pick([])))
         else:
             read = values[-size:]
-            start, end = self.starts[-size], self.ends[-1]
-            depth = self.nesting(step, nests[-size:])
+            depth = max(nests[-size:]) + step.nests if step.mode <= _NODE else self.nesting(step)
             keep = len(values) - size + 1
+            end = self.ends[-1]
             del values[keep:], nests[keep:], self.starts[keep:], self.ends[keep:], states[keep:]
             nests[-1] = depth
             self.ends[-1] = end
-            values[-1] = self.value(step, read, start, end)
-        below = states[-1]
-        key = (below, step.origin, kind)
+            if step.mode >= _NODE:
+                values[-1] = step.build(Span(self.file, self.starts[-1], end), *step.pick(read))
+            else:
+                picked = step.pick(read)
+                values[-1] = picked if step.mode == _LIST else picked[0]
+        key = (states[-1], step.origin, kind)
         state = self.chains.get(key)
         states.append(self.chain(key) if state is None else state)
         return nests[-1] <= MAX_NESTING or self.too_deep()
 
-    def value(self, step: _Step, read: list[Any], start: Pos, end: Pos) -> Any:
-        if step.mode == _LIST:
-            return self.children(step, read)
-        if step.mode in (_GROUP, _PASS):
-            child = step.children[0]
-            assert child is not None
-            return read[child[0]]
-        children = read if step.plain else self.children(step, read)
-        return step.build(Span(self.file, start, end), *children)
-
-    def children(self, step: _Step, read: list[Any]) -> list[Any]:
-        """The kept values; a list on the left goes on growing in place, so that long lists are read in linear time."""
-        result: list[Any] = []
-        for child in step.children:
-            if child is None:
-                result.append(None)
-            elif not child[1]:
-                result.append(read[child[0]])
-            elif step.mode == _LIST:
-                result = read[child[0]]
-            else:
-                result.extend(read[child[0]])
-        return result
-
-    def nesting(self, step: _Step, nests: list[int]) -> int:
+    def nesting(self, step: _Step) -> int:
+        """The two chains that may have any length do not nest: the left operands, and the bodies of `let`."""
+        nests = self.nests
         if step.mode == _BINARY:
-            return max(nests[0], nests[2] + 1)
-        if step.mode == _LET:
-            return max(nests[3] + 1, nests[1] + 1, nests[5])
-        return max(nests) + step.nests
+            return max(nests[-3], nests[-1] + 1)
+        return max(nests[-5] + 1, nests[-3] + 1, nests[-1])
 
     def chain(self, key: tuple[int, str, str]) -> int:
         """Where the parser stands after `origin` was read on top of `below`, and after all the `?` rules that only pass

@@ -90,6 +90,7 @@ def _write(path: Path, digest: str, data: dict[str, Any]) -> None:
     """By rename, so that no reader sees half a file; a folder that cannot be written is no error."""
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     text = f"{digest} {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -97,7 +98,8 @@ def _write(path: Path, digest: str, data: dict[str, Any]) -> None:
             file.write(text)
         os.replace(name, path)
     except OSError:
-        return
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
 
 
 def _decode(data: dict[str, Any]) -> Table:
