@@ -29,7 +29,9 @@ class Meta:
     number: NumberKind | None = None
 
     def __str__(self) -> str:
-        return "a number" if self.number else "an unknown type"
+        return (
+            "an unknown type" if self.number is None else "a decimal number" if self.number == "decimal" else "a number"
+        )
 
 
 @dataclass(frozen=True, slots=True)

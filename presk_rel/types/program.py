@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from presk_rel.diagnostics import Diagnostics, PreskBug
@@ -43,7 +43,7 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def _room() -> Generator[None]:
     """Room for expressions nested as deep as the parser allows, about ten calls per level; and no search for cycles of
     garbage, of which trees and types have none: it would take a third of the time."""
     before, collecting = sys.getrecursionlimit(), gc.isenabled()

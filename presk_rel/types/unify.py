@@ -8,7 +8,6 @@ here: a failure is a `Mismatch`, whose `lengths` name the equation that fails, i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from presk_rel.diagnostics import Span
 from presk_rel.elab.measure import LARGEST
@@ -32,6 +31,7 @@ from presk_rel.elab.ty import (
 )
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Condition, Divides, Equal, Less, Solver, symbols
+from presk_rel.types.forms import bare_unknown, is_integral, may_be_negative
 from presk_rel.types.infer import Broken, IType, Meta, NumberKind, function_of, items_of, params_of, result_of, tuple_of
 from presk_rel.types.numbers import WIDTH, admits
 from presk_rel.types.problems import Mismatch, Obligation, Origin, TooLarge, Waiting
@@ -154,8 +154,8 @@ class Unifier:
         if left == right:
             return None
         for unknown, value in ((left, right), (right, left)):
-            name = _bare(unknown)
-            if name is not None and _integral(value) and value.coefficient(name) == 0 and not _negative(value):
+            name = bare_unknown(unknown)
+            if name is not None and is_integral(value) and value.coefficient(name) == 0 and not may_be_negative(value):
                 self.lengths[name] = value
                 return None
         difference = left - right
@@ -169,7 +169,7 @@ class Unifier:
         """Solves `difference = 0` for an unknown in which it is integral; else the equation waits."""
         for name, c in difference.terms:
             rest = (difference - symbol(name).scale(c)).scale(-1 / c)
-            if not name.startswith("?") or not _integral(rest):
+            if not name.startswith("?") or not is_integral(rest):
                 continue
             if rest.is_constant and rest.const < 0:
                 return Mismatch(str(left), str(right), (left, right))
@@ -189,11 +189,10 @@ class Unifier:
 
     def _owe_natural(self, name: str, value: Linear) -> None:
         """An unknown found by rearranging an equation stands for a natural number only if its value is one."""
-        if _negative(value):
+        if may_be_negative(value):
             span, what = self._where()
-            self.obligations.append(
-                Obligation(AtMost(constant(0), value), span, f"{self.origin[name].shown} in {what}")
-            )
+            text = f"{what} leaves no natural number for `{self.origin[name].shown}`"
+            self.obligations.append(Obligation(AtMost(constant(0), value), span, text))
 
     # -------------------------------------------------------------------------------------------------- shapes
 
@@ -208,7 +207,7 @@ class Unifier:
     def _unify_resolved(self, left: Shape, right: Shape) -> Mismatch | None:
         n = min(len(left.axes), len(right.axes))
         if (len(left.axes) > n and not self.is_open(right)) or (len(right.axes) > n and not self.is_open(left)):
-            return Mismatch(f"[{left}]", f"[{right}]")
+            return _rank_mismatch(left, right)
         failed = self._unify_front(left, right, n)
         if failed is not None:
             return failed
@@ -233,7 +232,7 @@ class Unifier:
                 self.prefixes[unknown.prefix] = value
                 self.solved += 1
                 return None
-        return Mismatch(f"[{left}]", f"[{right}]")
+        return _rank_mismatch(left, right)
 
     def _refine(self, shape: Shape, other: Shape) -> None:
         """A prefix that took unnamed axes takes the names that its next use, `other`, gives them."""
@@ -307,7 +306,7 @@ class Unifier:
             self.solved += 1
             return None
         if not isinstance(ty, Meta) and not admits(ty, number):
-            return Mismatch("a decimal number" if number == "decimal" else "a number", self.show(ty))
+            return Mismatch(str(meta), self.show(ty), whole=True)
         self.types[meta.id] = SCALAR_REAL if isinstance(ty, Real) else ty
         self.solved += 1
         return self.unify(SCALAR_REAL, ty) if isinstance(ty, Real) else None
@@ -358,33 +357,11 @@ class Unifier:
         return None if any(s.startswith("?") for s in symbols(mapped)) else mapped
 
 
-def _bare(form: Linear) -> str | None:
-    """The unknown that `form` is, if it is one and nothing more."""
-    if form.const != 0 or len(form.terms) != 1 or form.terms[0][1] != 1:
-        return None
-    name = form.terms[0][0]
-    return name if name.startswith("?") else None
+def _rank_mismatch(left: Shape, right: Shape) -> Mismatch:
+    if left.prefix is None and right.prefix is None:
+        return Mismatch(_axes(len(left.axes)), _axes(len(right.axes)))
+    return Mismatch(f"[{left}]", f"[{right}]")
 
 
-def _negative(form: Linear) -> bool:
-    """May `form` be below 0 for some naturals, by the look of it?"""
-    return form.const < 0 or any(c < 0 for _, c in form.terms)
-
-
-def _integral(form: Linear) -> bool:
-    return form.const.denominator == 1 and all(c.denominator == 1 for _, c in form.terms)
-
-
-def divisibility(form: Linear) -> Condition | None:
-    """The condition under which a form with fractions is an integer; None when it has no fractions."""
-    denominators = [form.const.denominator, *(c.denominator for _, c in form.terms)]
-    k = max(denominators)
-    for d in denominators:
-        k = k * d // _gcd(k, d)
-    return None if k == 1 else Divides(k, form.scale(Fraction(k)))
-
-
-def _gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
+def _axes(n: int) -> str:
+    return "one axis" if n == 1 else "a scalar" if n == 0 else f"{n} axes"

@@ -46,7 +46,8 @@ def programs(draw: st.DrawFn) -> str:
     lets = draw(st.lists(exprs(["x", "y"]), max_size=3))
     lines = [f"  let z{i} = {e}" for i, e in enumerate(lets)]
     last = draw(exprs(["x", "y", *(f"z{i}" for i in range(len(lets)))]))
-    header = "".join(f"dim {d}\n" for d in DIMS) + f"fn h(x : ℝ[{h}]) -> ℝ[{h}] = x * 2\n"
+    own = re.sub(r"\b[ABC]\b", lambda m: f"{m.group()}h", h)
+    header = "".join(f"dim {d}\ndim {d}h\n" for d in DIMS) + f"fn h(x : ℝ[{own}]) -> ℝ[{own}] = x * 2\n"
     return header + f"fn f(x : ℝ[{x}], y : ℝ[{y}]) =\n" + "\n".join([*lines, f"  {last}"]) + "\n"
 
 

@@ -10,10 +10,11 @@ from fractions import Fraction
 from presk_rel.diagnostics import Label, Span
 from presk_rel.elab.context import Elab
 from presk_rel.elab.signatures import Signature
+from presk_rel.elab.ty import Hyper, Idx, Real
 from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Equal, Refuted
 from presk_rel.syntax import ast
-from presk_rel.types.infer import BROKEN, Broken, Hole, IType, held, in_tree, ity
+from presk_rel.types.infer import BROKEN, Broken, Hole, IType, Meta, held, in_tree, ity
 from presk_rel.types.problems import Mismatch
 from presk_rel.types.tree import Binder, TExpr, TLiteral
 from presk_rel.types.unify import Unifier
@@ -89,8 +90,11 @@ class Checker:
         failed = self.unify(ity(node), expected, span, blame.what)
         if failed is None:
             return node
-        found, wanted = self.unifier.show(ity(node)), self.unifier.show(expected)
-        return self.mismatch(f"{blame.what} has the type {found}, but {wanted} is expected", failed, span, blame)
+        found, wanted = self.type_of(node), self.unifier.resolve(expected)
+        has = "is" if isinstance(found, Meta) else "has the type"
+        message = f"{blame.what} {has} {self.unifier.show(found)}, but {self.unifier.show(wanted)} is expected"
+        blame = Blame(blame.what, blame.declared, blame.help or conversion_help(found, wanted))
+        return self.mismatch(message, failed, span, blame)
 
     def unify(self, left: IType, right: IType, span: Span, what: str) -> Mismatch | None:
         self.unifier.where = (span, what)
@@ -128,7 +132,7 @@ class Checker:
     def reason(self, failed: Mismatch) -> tuple[str, dict[str, int] | None]:
         show = self.unifier.show_text
         if failed.lengths is None:
-            inner = f": {show(failed.left)} is not {show(failed.right)}"
+            inner = f": {show(failed.left)}, not {show(failed.right)}"
             return ("" if failed.whole else inner), None
         left, right = failed.lengths
         verdict = self.unifier.solver.prove(Equal(left, right)) if not _unknown(left, right) else None
@@ -178,6 +182,19 @@ class Checker:
 
     def show(self, node: TExpr) -> str:
         return self.unifier.show(ity(node))
+
+
+def conversion_help(found: IType, wanted: IType) -> str | None:
+    """How to make a real of what is none."""
+    match found, wanted:
+        case Hyper(kind), Real(shape) if kind != "bool" and shape.is_scalar:
+            return "a hyperparameter is injected into ℝ by real(n) or (n : ℝ)"
+        case Idx(), Real():
+            return "indices are injected into ℝ by real(t)"
+        case Real(), Hyper():
+            return "a real never becomes a hyperparameter: the parameter could be declared as ℝ"
+        case _:
+            return None
 
 
 def bad(span: Span) -> TExpr:

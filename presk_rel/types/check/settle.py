@@ -9,11 +9,11 @@ from presk_rel.elab.ty import Function, Idx, Mask, Real, Shape, TupleOf, Type, m
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Proven, Refuted
 from presk_rel.types.check.checker import Checker, bad
+from presk_rel.types.forms import divisibility
 from presk_rel.types.infer import Broken, IType, Meta, items_of, params_of, result_of
 from presk_rel.types.numbers import DEFAULT
 from presk_rel.types.problems import Obligation, TooLarge, Waiting
 from presk_rel.types.tree import KEY
-from presk_rel.types.unify import divisibility
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ def _by_fractions(c: Checker, equation: Waiting) -> None:
     k = difference.coefficient(unknown)
     value = (difference - symbol(unknown).scale(k)).scale(-1 / k)
     u.lengths[unknown] = value
-    what = f"`{u.origin[unknown].shown}` in {equation.what}"
+    what = f"{equation.what} leaves no natural number for `{u.origin[unknown].shown}`"
     u.obligations.append(Obligation(AtMost(constant(0), value), equation.span, what))
     whole = divisibility(value)
     if whole is not None:
@@ -169,7 +169,5 @@ def _prove(c: Checker, owed: Obligation) -> None:
     if isinstance(verdict, Proven):
         return
     example = dict(verdict.counterexample) if isinstance(verdict, Refuted) else None
-    text = (
-        f"{verdict}" if example else "it does not hold" if isinstance(verdict, Refuted) else "it could not be decided"
-    )
-    c.error(owed.code, f"{owed.what}: {condition} is needed, and {text}", owed.span, counterexample=example)
+    text = str(verdict) if example else "does not hold" if isinstance(verdict, Refuted) else "could not be decided"
+    c.error(owed.code, f"{owed.what}: `{condition}` {text}", owed.span, counterexample=example)
