@@ -62,6 +62,11 @@ def extend_program(program: Program, text: str, file: str, *, search: Sequence[P
     return _assemble(program, list(loader.expand(_items(text, file), Path(), ())))
 
 
+def extend_with_file(program: Program, path: Path, *, search: Sequence[Path] = ()) -> Program:
+    """`program` with what the file at `path` declares, validated as a whole. Spans name the file as `path` does."""
+    return _assemble(program, list(_Loader(tuple(search)).items(path, None, ())))
+
+
 @dataclass(frozen=True, slots=True)
 class _Loader:
     search: tuple[Path, ...]
@@ -247,6 +252,7 @@ __all__ = [
     "RelationDecl",
     "Rule",
     "extend_program",
+    "extend_with_file",
     "parse_program",
     "read_program",
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from presk_rel.diagnostics import Diagnostics, PreskError, Span
 from presk_rel.rules.ast import Atom, Attribute, BaseType, Literal, Program, RelationDecl, Row, Rule, Variable
-from presk_rel.rules.dialect import extend_program
+from presk_rel.rules.dialect import extend_with_file
 from presk_rel.rules.engine import Engine, Relations, solve
 from presk_rel.rules.items import in_order
 from presk_rel.rules.reader import read_body
@@ -60,19 +60,10 @@ def ask(
 
     Raises `PreskError`: E9101 … E9115 for the query or the added rules, else as `engine.solve`.
     """
-    extended = program if rules is None else extend_with_file(program, rules, search)
+    extended = program if rules is None else extend_with_file(program, rules, search=search)
     query = prepare(extended, text)
     relations = solve(query.program, facts, engine)
     return Answer(query, query.columns, relations.rows(query.relation), relations)
-
-
-def extend_with_file(program: Program, path: Path, search: Sequence[Path] = ()) -> Program:
-    """`program` with the declarations and rules of the file at `path`. Raises as `dialect.read_program`."""
-    return extend_program(program, f'.include "{_quoted(path.resolve())}"', str(path), search=search)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def prepare(program: Program, text: str) -> Query:
