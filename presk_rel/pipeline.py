@@ -55,7 +55,7 @@ class Session:
     path: str
     consts: Mapping[str, int] = field(default_factory=dict[str, int])
     engine: Engine = "auto"
-    remat: Remat = "recompute"
+    remat: Remat = "store"
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     sources: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
