@@ -56,6 +56,7 @@ _ROWS = (
     ConditionRow("odd", ("int",), "constant", "{0} is odd"),
     ConditionRow("at-least-1", ("int",), "constant", "{0} ≥ 1"),
     ConditionRow("small", ("int",), "constant", "{0} ≤ 64"),
+    ConditionRow("tensor", ("operand",), "type fact", "{0} is not ℝ[]"),
     ConditionRow("factor", ("rational",), "constant", "{0} is neither 0 nor 1"),
     ConditionRow("short", ("rational",), "constant", "{0} has at most 512 bits"),
 )
@@ -160,5 +161,6 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
     "real": is_real,
     "real-type": is_real,
     "tensors": is_tensors,
+    "tensor": lambda ty: not is_scalar(ty),
 }
 """The conditions that hold of one type."""

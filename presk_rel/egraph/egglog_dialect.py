@@ -27,7 +27,7 @@ from presk_rel.egraph.rule import Rule
 if TYPE_CHECKING:
     from egglog.bindings import EGraph, FrozenEGraph
 
-_FACTS = ("scalar", "real", "tensors")
+_FACTS = ("scalar", "real", "tensors", "tensor")
 Column = int | Fraction
 
 
@@ -58,8 +58,9 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ the program
 
-    def load(self, nodes: list[tuple[TermId, tuple[int, ...]]]) -> None:
-        """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template."""
+    def load(self, nodes: list[tuple[TermId, tuple[int, ...]]], equal: list[tuple[TermId, TermId]]) -> None:
+        """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those in
+        `equal` are known to be."""
         coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
         ops = {c.op for _, c, _ in coded if c.op is not None}
         self.rules, reached = usable(self.rules, ops)
@@ -72,6 +73,8 @@ class Session:
             for form in [*self._signature(), *self._loaders(Path(folder)), *self._rule_forms()]:
                 self._do(form)
             self._do("(run load 1)")
+        for a, b in equal:
+            self._do(f"(union (N {a}) (N {b}))")
         self._supply_facts()
         if asked(self.rules):
             self._answer()
@@ -203,9 +206,10 @@ class Session:
         (output,) = self._do("(print-size)")
         return dict(output.sizes)  # type: ignore[attr-defined]
 
-    def e_nodes(self) -> int:
+    def counts(self) -> tuple[int, int]:
+        """E-nodes, and logged instances."""
         sizes = self.sizes()
-        return sum(sizes.get(name, 0) for name in self.codes)
+        return sum(sizes.get(name, 0) for name in self.codes), sum(sizes.get(name, 0) for name in self._numbers)
 
     # ------------------------------------------------------------------------------------------------ reading
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar
+    from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExprT
 
 ClassId = int
 
@@ -232,6 +232,7 @@ def _solve(
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 1
+    solver.parameters.linearization_level = 2  # the relaxation is what proves optima here
     solver.parameters.max_deterministic_time = limit
     solver.parameters.max_time_in_seconds = 10 * limit
     status = solver.solve(model)
@@ -261,31 +262,33 @@ def _scale(choices: Choices) -> int:
 def _formulate(
     model: CpModel, choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], scale: int
 ) -> dict[tuple[ClassId, int], IntVar]:
-    """One variable per class and per choice; a needed class has a choice, a choice needs its classes. A class with one
-    choice shares its variable; one that is needed anyway and has one choice has none."""
+    """One variable per class and per choice: a needed class takes one of its choices, and is needed by at most as much
+    as is taken of the choices that need it. (As sums, not as clauses: the linear relaxation is far tighter.) What is
+    needed anyway counts as 1, and has no variables if it has one choice."""
     component = components(choices)
-    certain = {c for c in free if len(choices[c]) == 1}
-    needed = {c: model.new_bool_var("") for c in choices if c not in free}
+    needed = {c: 1 if c in free else model.new_bool_var("") for c in choices}
     level = {c: model.new_int_var(0, n - 1, "") for c, (_, n) in component.items() if n > 1}
     variables: dict[tuple[ClassId, int], IntVar] = {}
-    objective: list[tuple[int, IntVar]] = []
+    objective: list[LinearExprT] = []
     for c, ways in choices.items():
-        if c in certain:
+        if c in free and len(ways) == 1:
             _certain_order(model, c, ways[0], level, component)
             continue
-        for i, way in enumerate(ways):
-            y = variables[c, i] = needed[c] if len(ways) == 1 else model.new_bool_var("")
-            objective.append((-(-way.cost // scale), y))
+        taken = [model.new_bool_var("") for _ in ways]
+        model.add(sum(taken) == needed[c])
+        needing: dict[ClassId, list[IntVar]] = {}
+        for i, (way, y) in enumerate(zip(ways, taken, strict=True)):
+            variables[c, i] = y
+            objective.append(-(-way.cost // scale) * y)
             model.add_hint(y, c in hint and hint[c].key == way.key)
             for n in sorted(way.needs):
-                if n not in free:
-                    model.add_implication(y, needed[n])
+                needing.setdefault(n, []).append(y)
                 if c in level and component[n][0] == component[c][0]:
                     model.add(level[c] >= level[n] + 1).only_enforce_if(y)
-        if len(ways) > 1:
-            given = [variables[c, i] for i in range(len(ways))]
-            model.add_bool_or(given if c in free else [*given, needed[c].negated()])
-    model.minimize(sum(w * y for w, y in objective if w))
+        for n, users in needing.items():
+            if n not in free:
+                model.add(sum(users) <= needed[n])
+    model.minimize(sum(objective))
     return variables
 
 

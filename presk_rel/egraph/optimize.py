@@ -16,6 +16,7 @@ from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.choices import Spine, Weights, choices, chosen_terms, loaded_args, spine
 from presk_rel.egraph.closure import Closure
+from presk_rel.egraph.commute import commuted
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
@@ -97,10 +98,11 @@ class _Optimizer:
         encoded = encode(function, Terms(TypeTable(self.flat.modules)))
         closure = Closure(encoded.terms)
         canonicalize(encoded.terms, closure, 0)
+        equal = commuted(encoded.terms, closure)
         parts = spine(encoded.terms, encoded.root)
         start = encoded.terms.reachable(*parts.leaves)
         self.lap("encode")
-        graph, instances, saturation = self.saturated(encoded.terms, start, rules)
+        graph, instances, saturation = self.saturated(encoded.terms, start, equal, rules)
         known = len(encoded.terms)
         for instance in instances:
             closure.add(instance)
@@ -132,10 +134,10 @@ class _Optimizer:
         return Optimized(program, proof, report)
 
     def saturated(
-        self, terms: Terms, start: list[TermId], rules: tuple[Rule, ...]
+        self, terms: Terms, start: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
     ) -> tuple[Graph, list[Instance], Saturation]:
         session = Session(terms, tuple(r for r in rules if r.ruleset != "encode"))
-        session.load([(t, loaded_args(terms, t)) for t in start])
+        session.load([(t, loaded_args(terms, t)) for t in start], equal)
         self.lap("load")
         saturation = saturate(session, self.limits)
         self.lap("saturate")

@@ -12,22 +12,23 @@ from typing import Literal
 
 from presk_rel.egraph.egglog_dialect import Session
 
-Stop = Literal["saturated", "e-nodes", "seconds", "rounds"]
+Stop = Literal["saturated", "e-nodes", "instances", "seconds", "rounds"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`e_nodes` counts those of the loaded program too; at least twice its size is always allowed. `seconds` is a safety
-    net: a run that meets it may differ from another one, and its report says so. `solver` is in CP-SAT's deterministic
-    seconds. `expansions` bounds the rounds of rules that grow the graph, `growth` what one of them may add in a step
-    before it is banned for the next rounds."""
+    """`e_nodes` counts those of the loaded program too; `instances` is what rules may log. At least four times the
+    program's size is always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and its
+    report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow the
+    graph, `growth` what one of them may add in a step before it is banned for the next rounds."""
 
-    e_nodes: int = 200_000
+    e_nodes: int = 20_000
+    instances: int = 40_000
     seconds: float = 30.0
     expansions: int = 6
     simplifications: int = 60
-    growth: int = 20_000
-    solver: float = 5.0
+    growth: int = 5_000
+    solver: float = 2.0
 
 
 @dataclass(slots=True)
@@ -43,16 +44,19 @@ class Saturation:
 class _Run:
     session: Session
     limits: Limits
+    before: int
     nodes: int
-    budget: int
+    instances: int
     deadline: float
     banned: dict[str, int] = field(default_factory=dict[str, int])
     bans: dict[str, int] = field(default_factory=dict[str, int])
     stop: Stop | None = None
 
     def over(self) -> bool:
-        if self.nodes > self.budget:
+        if self.nodes > max(self.limits.e_nodes, 4 * self.before):
             self.stop = "e-nodes"
+        elif self.instances > max(self.limits.instances, 4 * self.before):
+            self.stop = "instances"
         elif monotonic() > self.deadline:
             self.stop = "seconds"
         return self.stop is not None
@@ -64,7 +68,7 @@ class _Run:
             if not self.session.step("simplify"):
                 return changed
             changed = True
-            self.nodes = self.session.e_nodes()
+            self.nodes, self.instances = self.session.counts()
             if self.over():
                 return changed
         self.stop = self.stop or "rounds"
@@ -78,8 +82,9 @@ class _Run:
                 changed = True
                 continue
             changed |= self.session.step(ruleset)
-            grown, self.nodes = self.nodes, self.session.e_nodes()
-            if self.nodes - grown > self.limits.growth << self.bans.get(ruleset, 0):
+            seen = self.nodes + self.instances
+            self.nodes, self.instances = self.session.counts()
+            if self.nodes + self.instances - seen > self.limits.growth << self.bans.get(ruleset, 0):
                 self.bans[ruleset] = self.bans.get(ruleset, 0) + 1
                 self.banned[ruleset] = round_ + 1 + self.bans[ruleset]
             if self.over():
@@ -89,8 +94,8 @@ class _Run:
 
 def saturate(session: Session, limits: Limits) -> Saturation:
     """Run the session's rules; PreskBug if the engine fails."""
-    before = session.e_nodes()
-    run = _Run(session, limits, before, max(limits.e_nodes, 2 * before), monotonic() + limits.seconds)
+    before, _ = session.counts()
+    run = _Run(session, limits, before, before, 0, monotonic() + limits.seconds)
     run.simplify()
     for round_ in range(limits.expansions):
         if run.stop is not None or not run.expand(round_) or run.stop is not None:

@@ -214,6 +214,35 @@ _LIKE_TERMS = (
     ),
 )
 
+_NEAR = tuple(
+    Rule(
+        f"add.near-{name}",
+        f"(add :type t {sides})",
+        "(add (mul :type t x (const :value 2 :type s)) y)",
+        ("(type x t)", "(type y t)", "(real-type t)", "(scalar-type s)"),
+        "x + y + x = x·2 + y",
+    )
+    for name, sides in (
+        ("outer-left", "(add :type t x y) x"),
+        ("outer-right", "x (add :type t y x)"),
+        ("inner-left", "(add :type t y x) x"),
+        ("inner-right", "x (add :type t x y)"),
+    )
+)
+
+_ORDER = tuple(
+    Rule(
+        f"{op}.commute",
+        f"({op} x y)",
+        f"({op} y x)",
+        ("(type root t)", f"(typed ({op} y x) t)"),
+        f"x {sign} y = y {sign} x",
+        "encode",
+    )
+    for op, sign in (("add", "+"), ("mul", "·"))
+)
+"""Not in the e-graph, where they double it: `egraph.commute` uses them between operations that the program has."""
+
 _POWERS = (
     Rule("pow.two", "(pow :n 2 x)", "(mul x x)", ("(real x)",), "x² = x · x"),
     Rule(
@@ -314,7 +343,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type x u)", "(type root t)", "(real-type t)", "(real y)"),
         "(x · c) · y = (x · y) · c",
         "expand",
-        guards=("(factor c)",),
+        guards=("(factor c)", "(tensor y)"),
     ),
     Rule(
         "mul.const-out-right",
@@ -323,7 +352,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)"),
         "x · (y · c) = (x · y) · c",
         "expand",
-        guards=("(factor c)",),
+        guards=("(factor c)", "(tensor x)"),
     ),
     Rule(
         "mul.const-in-left",
@@ -332,7 +361,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type x u)", "(real x)", "(real y)"),
         "(x · y) · c = (x · c) · y",
         "expand",
-        guards=("(factor c)",),
+        guards=("(factor c)", "(tensor x)", "(tensor y)"),
     ),
     Rule(
         "mul.const-in-right",
@@ -341,7 +370,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type y u)", "(real x)", "(real y)"),
         "(x · y) · c = x · (y · c)",
         "expand",
-        guards=("(factor c)",),
+        guards=("(factor c)", "(tensor x)", "(tensor y)"),
     ),
 )
 
@@ -373,6 +402,8 @@ RULES: tuple[Rule, ...] = (
     *_NEGATION,
     *_CANCELLATION,
     *_LIKE_TERMS,
+    *_NEAR,
+    *_ORDER,
     *_POWERS,
     *_CONSTANT_FACTORS,
     *_COMMON_FACTORS,
