@@ -33,9 +33,10 @@ class ParamSig:
 
 @dataclass(slots=True)
 class Signature:
-    """What a caller knows of a function. `dims`: the module's dims and its own type parameters, then the other symbols
-    of its types in order of appearance; `explicit` of its own type parameters begin at `own`. `result` is None when it
-    is not declared (`inferred` is set once its body is checked) or broken. `shapes` are its Shape parameters."""
+    """What a caller knows of a function. `module_dims` are the dims of its module's definition, the first `explicit` of
+    them type parameters, and `own_dims` its own type parameters. `dims`: the type parameters of both, then the other
+    symbols of its types in order of appearance. `result` is None when it is not declared (the checker fills it in) or
+    broken. `shapes` are its Shape parameters."""
 
     id: str
     core: str
@@ -44,6 +45,7 @@ class Signature:
     owner: str | None
     theta: Params | None
     module_dims: tuple[str, ...]
+    explicit: int
     own_dims: tuple[str, ...]
     shapes: tuple[str, ...]
     params: tuple[ParamSig, ...]
@@ -58,7 +60,7 @@ class Signature:
         """Recomputes `dims`, once inferred types are known."""
         types = [self.theta, *(p.type for p in self.params), self.result]
         mentioned = (s for t in types if t is not None for form in type_forms(t) for s, _ in form.terms)
-        self.dims = tuple(dict.fromkeys([*self.module_dims, *self.own_dims, *mentioned]))
+        self.dims = tuple(dict.fromkeys([*self.module_dims[: self.explicit], *self.own_dims, *mentioned]))
 
     @property
     def open(self) -> bool:
@@ -86,7 +88,8 @@ def elaborate_signatures(elab: Elab) -> dict[str, Signature]:
 
 def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
     owner = None if declared.module is None else elab.core[id_of(declared.module.name)]
-    theta = None if owner is None else _theta(elab, owner)
+    definition = None if owner is None else elab.modules.get(owner)
+    theta = None if definition is None else Params(Applied(definition.name, tuple(symbol(d) for d in definition.dims)))
     params = tuple(_param(elab, p) for p in fn.params)
     result = None if fn.result is None else type_of(elab, fn.result, IN_FUNCTION)
     if isinstance(result, ModuleValue):
@@ -105,7 +108,8 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
         file=declared.file,
         owner=owner,
         theta=theta,
-        module_dims=elab.modules[owner].dims if theta is not None and owner is not None else (),
+        module_dims=() if definition is None else definition.dims,
+        explicit=0 if definition is None else definition.explicit,
         own_dims=tuple(elab.symbol_of(d) for d in own if _kind(d) == "dim"),
         shapes=tuple(d.name for d in own if _kind(d) == "Shape"),
         params=params,
@@ -116,11 +120,6 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
 
 def _kind(declared: Declared) -> str:
     return declared.node.kind if isinstance(declared.node, ast.TypeParam) else ""
-
-
-def _theta(elab: Elab, owner: str) -> Params | None:
-    definition = elab.modules.get(owner)
-    return None if definition is None else Params(Applied(owner, tuple(symbol(d) for d in definition.dims)))
 
 
 def _param(elab: Elab, param: ast.FnParam) -> ParamSig:

@@ -120,3 +120,15 @@ def test_other_assertions_are_refused(condition: str) -> None:
 
 def test_an_assertion_adds_no_fact() -> None:
     assert check("dim D\nstatic assert D % 12 == 0\nfn f(x : ℝ[D / 12]) -> ℝ[] = sum(x)\n").codes == ["E1004", "E1030"]
+
+
+def test_dims_of_a_member_function_are_the_modules_parameters_its_own_and_the_file_dims() -> None:
+    text = (
+        "dim T\nmodule M{D : dim} {\n  param w : ℝ[T, D]\n"
+        "  fn apply{E : dim}(x : ℝ[E, T]) -> ℝ[E, D] = x · w\n}\n"
+        "fn f(θ : params N, x : ℝ[5, T]) -> ℝ[5, 2] = M{2}.apply(θ, x)\nmodel N = M{2}\n"
+    )
+    checked = accepted(text)
+    assert checked.fn("M.apply").dims == ("D", "E", "T")
+    call = checked.fn("f").body
+    assert [(n, str(d)) for n, d in call.dim_args] == [("D", "2"), ("E", "5"), ("T", "T")]  # type: ignore[union-attr]
