@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from presk_rel.core.draft import AXIS_OPERAND, PAIRED, Draft
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Grad, Op, Param, Prim, operands
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Grad, Jvp, Op, Param, Prim, Vjp, operands
 from presk_rel.core.names import Numbered
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_axes, compatible_types, same
@@ -208,8 +208,8 @@ def with_operands(op: Op, args: tuple[str, ...]) -> Op:
             return replace(op, args=args)
         case Closure():
             return replace(op, captured=args)
-        case Grad():
-            return Grad(args[0])
+        case Grad() | Vjp() | Jvp():
+            return replace(op, fn=args[0])
         case Apply():
             return Apply(args[0], args[1:])
         case Fold(stacked=stacked):

@@ -223,7 +223,7 @@ class Cursor:
             case "bool" if self.at("["):
                 return Mask(self._shape())
             case "key":
-                return Key()
+                return Key(self._shape()) if self.at("[") else Key()
             case "params":
                 return Params(self.instance())
             case text if text in _HYPER:

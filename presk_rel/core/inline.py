@@ -31,9 +31,11 @@ from presk_rel.core.ir import (
     Fold,
     Function,
     Grad,
+    Jvp,
     Param,
     Prim,
     Program,
+    Vjp,
     operands,
 )
 from presk_rel.core.names import Fresh
@@ -187,8 +189,8 @@ class _Inline:
                 return (yield self._call(f.store, value.fn, value.dims, given, (*value.types, *f.seen(args))))
             case Fold():
                 return (yield self._fold(f, b, b.op))
-            case Grad():
-                raise PreskBug("inline", f"{b.name} is a grad: differentiate first")
+            case Grad() | Vjp() | Jvp():
+                raise PreskBug("inline", f"{b.name} is a derivative: differentiate first")
             case _:
                 assert_never(b.op)
 

@@ -56,6 +56,21 @@ class Grad:
 
 
 @dataclass(frozen=True, slots=True)
+class Vjp:
+    """`vjp f`: of a function value x ↦ y, the function value (x, cotangent of y) ↦ cotangent of x; AD rewrites it
+    away."""
+
+    fn: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Jvp:
+    """`jvp f`: of a function value x ↦ y, the function value (x, tangent of x) ↦ tangent of y; AD rewrites it away."""
+
+    fn: Var
+
+
+@dataclass(frozen=True, slots=True)
 class Apply:
     """`apply f(a, b)`: a function value applied."""
 
@@ -79,7 +94,7 @@ class Fold:
     scan: bool = False
 
 
-Op = Prim | Call | Closure | Grad | Apply | Fold
+Op = Prim | Call | Closure | Grad | Vjp | Jvp | Apply | Fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,7 @@ def operands(op: Op) -> tuple[Var, ...]:
             return args
         case Closure(_, _, captured):
             return captured
-        case Grad(fn):
+        case Grad(fn) | Vjp(fn) | Jvp(fn):
             return (fn,)
         case Apply(fn, args):
             return (fn, *args)
@@ -142,5 +157,5 @@ def callees(op: Op) -> tuple[str, ...]:
             return (fn,)
         case Fold():
             return (op.body,)
-        case Prim() | Grad() | Apply():
+        case Prim() | Grad() | Vjp() | Jvp() | Apply():
             return ()

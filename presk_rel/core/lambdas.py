@@ -17,6 +17,7 @@ from presk_rel.types.tree import (
     TField,
     TFunction,
     TGrad,
+    TJvp,
     TLambda,
     TLet,
     TLiteral,
@@ -26,6 +27,7 @@ from presk_rel.types.tree import (
     TTheta,
     TTuple,
     TVar,
+    TVjp,
 )
 
 
@@ -82,7 +84,7 @@ def children(e: TExpr) -> tuple[TExpr, ...]:
             return (e.body,)
         case TApply(fn, args):
             return (fn, *args)
-        case TGrad(fn):
+        case TGrad(fn) | TVjp(fn) | TJvp(fn):
             return (fn,)
         case TLet(_, value, body):
             return (value, body)

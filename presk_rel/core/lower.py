@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from presk_rel.core.initializers import initializers
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Op, Param, Prim, Program
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Op, Param, Prim, Program, Vjp
 from presk_rel.core.lambdas import Captured, captured_by
 from presk_rel.core.names import Numbered, is_name
 from presk_rel.core.trampoline import Walk, run
@@ -43,6 +43,7 @@ from presk_rel.types.tree import (
     TFn,
     TFunction,
     TGrad,
+    TJvp,
     TLambda,
     TLet,
     TLiteral,
@@ -52,6 +53,7 @@ from presk_rel.types.tree import (
     TTheta,
     TTuple,
     TVar,
+    TVjp,
     TypedProgram,
 )
 
@@ -164,7 +166,7 @@ class _Body:
 
     def _op(
         self,
-        e: TLiteral | TDim | TPrim | TField | TCall | TStackCall | TFunction | TApply | TGrad | TTuple,
+        e: TLiteral | TDim | TPrim | TField | TCall | TStackCall | TFunction | TApply | TGrad | TVjp | TJvp | TTuple,
     ) -> Walk[Op]:
         match e:
             case TLiteral(value):
@@ -187,6 +189,10 @@ class _Body:
                 return Apply(applied, tuple(values))
             case TGrad(fn):
                 return Grad((yield self.expr(fn)))
+            case TVjp(fn):
+                return Vjp((yield self.expr(fn)))
+            case TJvp(fn):
+                return Jvp((yield self.expr(fn)))
             case TTuple(items):
                 return Prim("tuple", (), (yield self._all(items)))
             case _:

@@ -20,9 +20,11 @@ from presk_rel.core.ir import (
     Fold,
     Function,
     Grad,
+    Jvp,
     Op,
     Prim,
     Program,
+    Vjp,
 )
 from presk_rel.core.numbers import number_text
 from presk_rel.core.prims import PRIMS
@@ -103,6 +105,10 @@ def print_op(op: Op, program: Program | None = None) -> str:
             return f"closure {fn}{_given(fn, dim_args, program)}[{', '.join(captured)}]"
         case Grad(fn):
             return f"grad {fn}"
+        case Vjp(fn):
+            return f"vjp {fn}"
+        case Jvp(fn):
+            return f"jvp {fn}"
         case Apply(fn, args):
             return f"apply {fn}({', '.join(args)})"
         case Fold():
@@ -139,15 +145,30 @@ def _prim(op: str, attrs: tuple[Attr, ...], args: tuple[str, ...]) -> str:
             return f"({', '.join(args)}{',' if len(args) == 1 else ''})"
         case _:
             pass
-    row = PRIMS.get(op)
-    kinds = row.attrs if row is not None else ()
-    words = [op]
-    for i, attr in enumerate(attrs):
-        axis = i < len(kinds) and kinds[i] in ("axis", "axis?")
-        words.append(f"axis {attr}" if axis else _attr(attr))
+    words = [op, *_attrs(op, attrs)]
     if args:
         words.append(", ".join(args))
     return " ".join(words)
+
+
+def _attrs(op: str, attrs: tuple[Attr, ...]) -> list[str]:
+    """The attributes as words: `axis model`, `[a b, b -> a]`, `seq: -1`, `pair: 0..1`, `12x64`, `heads: 12 hd: 64`."""
+    row = PRIMS.get(op)
+    kinds = row.attrs if row is not None else ()
+    shown = [_attr(a) for a in attrs]
+    match kinds:
+        case ("spec",):
+            return [f"[{shown[0]}]"]
+        case ("int", "int"):
+            return ["x".join(shown)]
+        case ("place", "dim"):
+            return [": ".join(shown)]
+        case ("place", "dim", "dim"):
+            return [f"{shown[0]}: {'..'.join(shown[1:])}"]
+        case ("axis", "name", "dim", "name", "dim"):
+            return [f"axis {shown[0]} {shown[1]}: {shown[2]} {shown[3]}: {shown[4]}"]
+        case _:
+            return [f"axis {a}" if k in ("axis", "axis?") and op != "concat" else a for k, a in zip(kinds, shown)]
 
 
 def _attr(attr: Attr) -> str:

@@ -8,26 +8,10 @@ fn f{In T}(θ : params M{In, T}) -> ℝ[] uses Rand { x : ℝ[In] = θ.w … ret
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 from presk_rel.core.cursor import Cursor, ReadError
-from presk_rel.core.ir import (
-    Apply,
-    Attr,
-    Binding,
-    Call,
-    Closure,
-    DimArgs,
-    Fold,
-    Function,
-    Grad,
-    Op,
-    Param,
-    Prim,
-    Program,
-)
-from presk_rel.core.numbers import decimal
-from presk_rel.core.prims import PRIMS, AttrKind
+from presk_rel.core.ir import Binding, Closure, Fold, Function, Op, Param, Program
+from presk_rel.core.read_ops import PASSED_ON, Operations
 from presk_rel.core.verify import findings
 from presk_rel.diagnostics import Diagnostics
 from presk_rel.elab.ty import Field, Init, InitKind, ModuleDef, ParamField, Real, UseField
@@ -39,9 +23,6 @@ _INITS: dict[str, InitKind] = {
     "normal": "normal",
     "xavier_uniform": "xavier_uniform",
 }
-_PASSED_ON = (("", symbol("")),)
-"""Stands for the dim arguments that a closure or a fold leaves out, until every callee is known."""
-
 _MAX_ERRORS = 50
 
 
@@ -64,6 +45,7 @@ def read_program(text: str, file: str, diagnostics: Diagnostics) -> Program | No
 class _Reader:
     def __init__(self, cursor: Cursor, diagnostics: Diagnostics) -> None:
         self.c = cursor
+        self.ops = Operations(cursor)
         self.diagnostics = diagnostics
         self.modules: dict[str, ModuleDef] = {}
         self.functions: dict[str, Function] = {}
@@ -181,7 +163,7 @@ class _Reader:
         c.expect("=")
         if c.now.kind != "number":
             raise c.fail("a decimal")
-        self._decimal()
+        self.ops.decimal()
         std = c.tokens[c.i - 1].text
         c.expect(")")
         return Init(kind, std)
@@ -204,7 +186,7 @@ class _Reader:
         uses: tuple[str, ...] = ()
         if c.at_word("uses"):
             c.step()
-            uses = self._names()
+            uses = self.ops.names()
         c.expect("{")
         c.newline()
         bindings, ret = self._body()
@@ -230,12 +212,6 @@ class _Reader:
         self.c.expect(":")
         return Param(name, self.c.type())
 
-    def _names(self) -> tuple[str, ...]:
-        names = [self.c.name()]
-        while self.c.accept(","):
-            names.append(self.c.name())
-        return tuple(names)
-
     def _body(self) -> tuple[tuple[Binding, ...], str]:
         c = self.c
         bindings: list[Binding] = []
@@ -258,126 +234,9 @@ class _Reader:
         c.expect(":")
         ty = c.type()
         c.expect("=")
-        op = self._op()
+        op = self.ops.read()
         span = c.since(first)
         return Binding(name, ty, op, span, c.newline() or None)
-
-    # ---------------------------------------------------------------------------------------------------- operations
-
-    def _op(self) -> Op:
-        c = self.c
-        if c.accept("("):
-            items, _ = c.comma_list(")", c.name)
-            return Prim("tuple", (), items)
-        if c.ahead().kind == "mark" and c.ahead().text == ".":
-            return self._selection()
-        at = c.here()
-        match word := c.name("an operation"):
-            case "call":
-                fn = c.path("a function")
-                dim_args = self._dim_args() if c.at("{") else ()
-                return Call(fn, dim_args, self._operands("(", ")"))
-            case "closure":
-                fn = c.path("a function")
-                dim_args = self._dim_args() if c.at("{") else _PASSED_ON
-                return Closure(fn, dim_args, self._operands("[", "]"))
-            case "grad":
-                return Grad(c.name())
-            case "apply":
-                return Apply(c.name(), self._operands("(", ")"))
-            case "fold":
-                return self._fold()
-            case _ if word in PRIMS:
-                return self._prim(word)
-            case _:
-                raise ReadError("E0101", f"{word} is no operation of PSK-Core", at)
-
-    def _selection(self) -> Prim:
-        base = self.c.name()
-        self.c.expect(".")
-        if self.c.now.kind == "number":
-            return Prim("proj", (self.c.nat(),), (base,))
-        return Prim("field", (self.c.name("a field or a component"),), (base,))
-
-    def _operands(self, open_: str, close: str) -> tuple[str, ...]:
-        self.c.expect(open_)
-        return self.c.comma_list(close, self.c.name)[0]
-
-    def _dim_args(self) -> DimArgs:
-        self.c.expect("{")
-        return self.c.comma_list("}", self._dim_arg)[0]
-
-    def _dim_arg(self) -> tuple[str, Linear]:
-        name = self.c.name("a dim")
-        self.c.expect("=")
-        return name, self.c.form()
-
-    def _fold(self) -> Fold:
-        c = self.c
-        count = c.form()
-        body = c.path("a function")
-        dim_args = self._dim_args() if c.at("{") else _PASSED_ON
-        c.expect("(")
-        c.word("stacked")
-        stacked = () if c.at(";") else self._names()
-        c.expect(";")
-        c.word("acc")
-        acc = c.name()
-        extras = self._names() if c.accept(";") else ()
-        c.expect(")")
-        reverse = c.at_word("reverse")
-        if reverse:
-            c.step()
-        scan = c.at_word("scan")
-        if scan:
-            c.step()
-        return Fold(count, body, dim_args, stacked, acc, extras, reverse, scan)
-
-    def _prim(self, op: str) -> Prim:
-        row = PRIMS[op]
-        attrs: list[Attr] = []
-        for kind in row.attrs:
-            if kind != "axis?" or (self.c.at_word("axis") and self.c.ahead().kind == "name"):
-                attrs.append(self._attr(kind))
-        args = self._names() if self.c.now.kind != "newline" else ()
-        if row.arity is not None and len(args) != row.arity:
-            raise self.c.fail(f"{row.arity} operands of {op} (there are {len(args)})", "E0101")
-        return Prim(op, tuple(attrs), args)
-
-    def _attr(self, kind: AttrKind) -> Attr:
-        match kind:
-            case "axis" | "axis?":
-                self.c.word("axis")
-                return self.c.name("an axis")
-            case "name":
-                return self.c.name("a field")
-            case "int":
-                return self.c.nat()
-            case "rational":
-                return self._rational()
-            case "dim":
-                return self.c.form()
-
-    def _rational(self) -> Fraction:
-        sign = -1 if self.c.accept("-") else 1
-        value = self._decimal()
-        if not self.c.accept("/"):
-            return sign * value
-        at = self.c.here()
-        divisor = self._decimal()
-        if divisor == 0:
-            raise ReadError("E0102", "a number divided by 0", at)
-        return sign * value / divisor
-
-    def _decimal(self) -> Fraction:
-        if self.c.now.kind != "number":
-            raise self.c.fail("a number")
-        try:
-            value = decimal(self.c.now.text)
-        except ValueError as error:
-            raise ReadError("E0102", f"{error} is beyond what Core text may hold", self.c.here()) from None
-        self.c.step()
-        return value
 
 
 def _resolved(function: Function, functions: dict[str, Function]) -> Function:
@@ -388,7 +247,7 @@ def _resolved(function: Function, functions: dict[str, Function]) -> Function:
 
 def _with_dims(op: Op, functions: dict[str, Function]) -> Op:
     match op:
-        case Closure(fn, dim_args) | Fold(_, fn, dim_args) if dim_args is _PASSED_ON:
+        case Closure(fn, dim_args) | Fold(_, fn, dim_args) if dim_args is PASSED_ON:
             callee = functions.get(fn)
             return replace(op, dim_args=() if callee is None else tuple((d, symbol(d)) for d in callee.dims))
         case _:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from presk_rel.core.ein import ein_spec
 from presk_rel.core.ir import Attr
 from presk_rel.core.numbers import number_text
 from presk_rel.core.prims import AttrKind, PrimRow
-from presk_rel.elab.ty import Key, ModuleDef, Params, Real, Shape, TupleOf, Type
+from presk_rel.elab.ty import Idx, Key, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear
 
 
@@ -55,6 +56,10 @@ def _of_kind(kind: AttrKind, attr: Attr) -> bool:
     match kind:
         case "axis?" | "axis" | "name":
             return isinstance(attr, str) and attr != ""
+        case "spec":
+            return isinstance(attr, str) and ein_spec(attr) is not None
+        case "place":
+            return _of_kind("int", attr) and attr >= 0 if isinstance(attr, int) else _of_kind("axis", attr)
         case "int":
             return isinstance(attr, int) and not isinstance(attr, bool)
         case "rational":
@@ -85,6 +90,26 @@ def real(u: Use, i: int) -> Shape:
     return ty.shape
 
 
+def tensor(u: Use, i: int) -> Shape:
+    """The shape of a real, index or mask operand."""
+    match u.args[i]:
+        case Real(shape) | Idx(_, shape) | Mask(shape):
+            return shape
+        case ty:
+            raise RuleError(f"operand {i + 1} of {u.op} is a tensor, not {ty}")
+
+
+def with_shape(ty: Type, shape: Shape) -> Type:
+    """A tensor type with another shape."""
+    match ty:
+        case Idx(bound):
+            return Idx(bound, shape)
+        case Mask():
+            return Mask(shape)
+        case _:
+            return Real(shape)
+
+
 def params(u: Use, i: int) -> Params:
     ty = u.args[i]
     if not isinstance(ty, Params):
@@ -100,7 +125,7 @@ def tuple_items(u: Use, i: int) -> tuple[Type, ...]:
 
 
 def key(u: Use, i: int) -> None:
-    if not isinstance(u.args[i], Key):
+    if u.args[i] != Key():
         raise RuleError(f"operand {i + 1} of {u.op} is a key, not {u.args[i]}")
 
 

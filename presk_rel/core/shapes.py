@@ -55,8 +55,10 @@ def substitute(ty: Type, dims: Dims, prefixes: Prefixes) -> Type:
             return Idx(bound.substitute(dims), substitute_shape(shape, dims, prefixes))
         case Mask(shape):
             return Mask(substitute_shape(shape, dims, prefixes))
-        case Hyper() | Key():
+        case Hyper():
             return ty
+        case Key(shape):
+            return Key(substitute_shape(shape, dims, prefixes))
         case TupleOf(items):
             return TupleOf(tuple(substitute(t, dims, prefixes) for t in items))
         case Params(instance):
@@ -99,7 +101,7 @@ def compatible_axes(a: tuple[Axis, ...], b: tuple[Axis, ...]) -> bool:
 def compatible_types(a: Type, b: Type) -> bool:
     """Equal up to axis names that one side lacks."""
     match a, b:
-        case (Real(s), Real(t)) | (Mask(s), Mask(t)):
+        case (Real(s), Real(t)) | (Mask(s), Mask(t)) | (Key(s), Key(t)):
             return compatible_shapes(s, t)
         case Idx(m, s), Idx(n, t):
             return m == n and compatible_shapes(s, t)
@@ -130,7 +132,7 @@ def absorb(params: Iterable[Type], args: Iterable[Type], prefixes: dict[str, Sha
 
 def _absorb(param: Type, arg: Type, prefixes: dict[str, Shape]) -> bool:
     match param, arg:
-        case (Real(s), Real(t)) | (Mask(s), Mask(t)):
+        case (Real(s), Real(t)) | (Mask(s), Mask(t)) | (Key(s), Key(t)):
             return _absorb_shape(s, t, prefixes)
         case Idx(m, s), Idx(n, t):
             return m == n and _absorb_shape(s, t, prefixes)
@@ -170,8 +172,8 @@ def merge_names(a: Shape, b: Shape) -> Shape:
 
 
 def stack_type(count: Linear, ty: Type) -> Type | None:
-    """The type of `count` values of type `ty` stacked; None where there is no such type (keys, hyperparameters,
-    function values, and tensors generic in their leading axes)."""
+    """The type of `count` values of type `ty` stacked; None where there is no such type (hyperparameters, function
+    values, and tensors generic in their leading axes)."""
     match ty:
         case Real(Shape(None, axes)):
             return Real(Shape(None, (Axis(None, count), *axes)))
@@ -179,6 +181,8 @@ def stack_type(count: Linear, ty: Type) -> Type | None:
             return Idx(bound, Shape(None, (Axis(None, count), *axes)))
         case Mask(Shape(None, axes)):
             return Mask(Shape(None, (Axis(None, count), *axes)))
+        case Key(Shape(None, axes)):
+            return Key(Shape(None, (Axis(None, count), *axes)))
         case Params(instance):
             return Params(Stacked(count, instance))
         case TupleOf(items):
@@ -201,12 +205,30 @@ def slice_type(count: Linear, ty: Type) -> Type | None:
         case Mask(shape):
             rest = _tail(count, shape)
             return None if rest is None else Mask(rest)
+        case Key(shape):
+            rest = _tail(count, shape)
+            return None if rest is None else Key(rest)
         case Params(Stacked(n, inner)):
             return Params(inner) if n == count else None
         case TupleOf(items):
             slices = [slice_type(count, t) for t in items]
             whole = tuple(t for t in slices if t is not None)
             return TupleOf(whole) if len(whole) == len(items) else None
+        case _:
+            return None
+
+
+def stack_count(ty: Type) -> Linear | None:
+    """How many values a stack of this type holds, by its first leaf; None where it is no stack."""
+    match ty:
+        case Real(Shape(None, axes)) | Mask(Shape(None, axes)) | Key(Shape(None, axes)) if axes:
+            return axes[0].length
+        case Idx(_, Shape(None, axes)) if axes:
+            return axes[0].length
+        case Params(Stacked(count)):
+            return count
+        case TupleOf(items):
+            return next((n for t in items if (n := stack_count(t)) is not None), None)
         case _:
             return None
 
@@ -237,7 +259,7 @@ def tangent(ty: Type) -> Type:
 def shapes_in(ty: Type) -> Iterator[Shape]:
     """Every shape in a type."""
     match ty:
-        case Real(shape) | Idx(_, shape) | Mask(shape):
+        case Real(shape) | Idx(_, shape) | Mask(shape) | Key(shape):
             yield shape
         case TupleOf(items):
             for t in items:
@@ -245,7 +267,7 @@ def shapes_in(ty: Type) -> Iterator[Shape]:
         case Function(params, result):
             for t in (*params, result):
                 yield from shapes_in(t)
-        case Params() | Hyper() | Key() | ModuleValue():
+        case Params() | Hyper() | ModuleValue():
             return
         case _:
             assert_never(ty)

@@ -8,6 +8,8 @@ say (`zeros`, `const`, `record`, `normal`) answers with the declared type, once 
 
 from __future__ import annotations
 
+from presk_rel.core import typing_axes as axes
+from presk_rel.core import typing_indices as indices
 from presk_rel.core import typing_structure as structure
 from presk_rel.core import typing_tensors as tensors
 from presk_rel.core.ir import Attr
@@ -33,7 +35,7 @@ def infer(
 
 
 _ELEMENTWISE = (
-    "gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos", "gelu'", "normal_pdf", "heaviside",
+    "gelu", "relu", "exp", "tanh", "abs", "log", "sigmoid", "sin", "cos", "gelu'", "normal_pdf", "heaviside",
     "sign",
 )  # fmt: skip
 
@@ -48,6 +50,10 @@ RULES: dict[str, Rule] = {
     "neg": tensors.rule_neg,
     "pow": tensors.rule_pow,
     **dict.fromkeys(_ELEMENTWISE, tensors.rule_elementwise),
+    "sqrt": tensors.rule_sqrt,
+    "max": tensors.rule_extremum,
+    "min": tensors.rule_extremum,
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq"), indices.rule_comparison),
     "dot": tensors.rule_dot,
     "dot_vjp_l": tensors.rule_dot_vjp_l,
     "dot_vjp_r": tensors.rule_dot_vjp_r,
@@ -70,5 +76,32 @@ RULES: dict[str, Rule] = {
     "normal": structure.rule_normal,
     "xavier_uniform": structure.rule_draw,
     "stack_params": structure.rule_stack_params,
+    "slice_params": structure.rule_slice_params,
+    "scatter_params": structure.rule_scatter_params,
+    "set_slice": structure.rule_set_slice,
+    "softmax": axes.rule_softmax,
+    "ein": axes.rule_ein,
+    "embed": indices.rule_embed,
+    "embed_vjp": indices.rule_embed_vjp,
+    "one_hot": indices.rule_one_hot,
+    "cross_entropy": indices.rule_cross_entropy,
+    "cross_entropy_vjp": indices.rule_cross_entropy_vjp,
+    "argmax": indices.rule_argmax,
+    "sample": indices.rule_sample,
+    "merge": axes.rule_merge,
+    "split": axes.rule_split,
+    "reshape_like": axes.rule_reshape_like,
+    "split_heads": axes.rule_split_heads,
+    "merge_heads": axes.rule_merge_heads,
+    "positions": indices.rule_positions,
+    "causal_mask": indices.rule_causal_mask,
+    "index": axes.rule_index,
+    "scatter_index": axes.rule_scatter_index,
+    "slice": axes.rule_slice,
+    "slice_vjp": axes.rule_slice_vjp,
+    "concat": axes.rule_concat,
+    "dropout_mask": indices.rule_dropout_mask,
+    "sum_squares": tensors.rule_sum_squares,
+    "pi": tensors.rule_pi,
 }
 """Every row of `PRIMS` has its rule here."""

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from presk_rel.core.numbers import number_text
 from presk_rel.core.rule import RuleError, Use, key, natural, params, text, tuple_items
-from presk_rel.core.shapes import compatible_types, stack_type
+from presk_rel.core.shapes import compatible_types, slice_type, stack_count, tangent
 from presk_rel.core.typing_tensors import rule_filled
-from presk_rel.elab.ty import Key, Params, Stacked, TupleOf, Type, field_names, field_type
+from presk_rel.elab.ty import Key, Params, TupleOf, Type, field_names, field_type
 from presk_rel.smt.linear import constant
 
 MAX_KEYS = 100_000
@@ -92,15 +92,40 @@ def rule_normal(u: Use) -> Type:
     return rule_draw(u)
 
 
+# ---------------------------------------------------------------------------------------------------------- stacks
+
+
 def rule_stack_params(u: Use) -> Type:
-    match u.declared:
-        case Params() as ty if all(stack_type(constant(len(u.args)), a) == ty for a in u.args):
-            if u.args or _stacks_none(ty):
-                return ty
-        case _:
-            pass
-    raise RuleError(f"{len(u.args)} trees do not stack to {u.declared}")
+    ty = u.declared
+    count = constant(len(u.args))
+    slice_ = slice_type(count, ty)
+    if slice_ is None or not all(compatible_types(slice_, a) for a in u.args):
+        raise RuleError(f"{len(u.args)} values do not stack to {ty}")
+    return ty
 
 
-def _stacks_none(ty: Params) -> bool:
-    return isinstance(ty.instance, Stacked) and ty.instance.count == constant(0)
+def _slice(u: Use, i: int) -> Type:
+    ty = u.args[i]
+    count = stack_count(ty)
+    slice_ = slice_type(count, ty) if count is not None else None
+    if slice_ is None:
+        raise RuleError(f"operand {i + 1} of {u.op} is a stack, not {ty}")
+    return slice_
+
+
+def rule_slice_params(u: Use) -> Type:
+    return _slice(u, 0)
+
+
+def rule_scatter_params(u: Use) -> Type:
+    slice_ = tangent(_slice(u, 1))
+    if not compatible_types(u.args[0], slice_):
+        raise RuleError(f"scatter_params: the cotangent has type {u.args[0]}, a slice {slice_}")
+    return tangent(u.args[1])
+
+
+def rule_set_slice(u: Use) -> Type:
+    slice_ = _slice(u, 0)
+    if not compatible_types(u.args[1], slice_):
+        raise RuleError(f"set_slice: a slice has type {slice_}, the new value {u.args[1]}")
+    return u.args[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from presk_rel.core.numbers import number_text
-from presk_rel.core.rule import RuleError, Use, natural, real, text, without_axis
+from presk_rel.core.rule import RuleError, Use, natural, real, tensor, text, with_shape, without_axis
 from presk_rel.core.shapes import compatible_axes, compatible_shapes, compatible_types, same, tangent
 from presk_rel.elab.broadcast import align, broadcast
 from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Params, Real, Shape, TupleOf, Type
@@ -51,25 +51,28 @@ def rule_arithmetic(u: Use) -> Type:
 
 
 def _combine(u: Use, a: Type, b: Type) -> Type:
-    scaling = u.op in ("mul", "div")
     match a, b:
         case Real(s), Real(t):
-            shape = broadcast(s, t, same)
-            if shape is None:
-                raise RuleError(f"{u.op}: {a} and {b} do not broadcast")
-            return Real(shape)
+            return Real(_broadcast(u, s, t))
         case Hyper(kind), Hyper() if a == b and kind != "bool":
             return Hyper("int") if kind == "nat" and u.op in ("sub", "div") else a
-        case (Params() | TupleOf()) as tree, Real(Shape(None, ())) if scaling:
-            return _scaled(u, tree)
-        case Real(Shape(None, ())), (Params() | TupleOf()) as tree if u.op == "mul":
-            return _scaled(u, tree)
-        case Params(), Params() if a == b and not scaling:
+        case (Params() | TupleOf()) as tree, Real(Shape(None, ())):
+            return _on_leaves(u, tree)
+        case Real(Shape(None, ())), (Params() | TupleOf()) as tree:
+            return _on_leaves(u, tree)
+        case Params(), Params() if a == b:
             return a
-        case TupleOf(xs), TupleOf(ys) if len(xs) == len(ys) and not scaling:
+        case TupleOf(xs), TupleOf(ys) if len(xs) == len(ys):
             return TupleOf(tuple(_leafwise(u, x, y) for x, y in zip(xs, ys, strict=True)))
         case _:
             raise RuleError(f"{u.op} does not apply to {a} and {b}")
+
+
+def _broadcast(u: Use, s: Shape, t: Shape) -> Shape:
+    shape = broadcast(s, t, same)
+    if shape is None:
+        raise RuleError(f"{u.op}: ℝ[{s}] and ℝ[{t}] do not broadcast")
+    return shape
 
 
 def _leafwise(u: Use, a: Type, b: Type) -> Type:
@@ -79,35 +82,49 @@ def _leafwise(u: Use, a: Type, b: Type) -> Type:
     return _combine(u, a, b)
 
 
-def _scaled(u: Use, tree: Type) -> Type:
+def _on_leaves(u: Use, tree: Type) -> Type:
+    """A tree of real leaves, on each of which something is done."""
     match tree:
         case Real() | Params():
             return tree
         case TupleOf(items):
-            return TupleOf(tuple(_scaled(u, t) for t in items))
+            return TupleOf(tuple(_on_leaves(u, t) for t in items))
         case _:
-            raise RuleError(f"{u.op} by a scalar does not apply to {tree}")
+            raise RuleError(f"{u.op} does not apply to {tree}")
+
+
+def rule_extremum(u: Use) -> Type:
+    return Real(_broadcast(u, real(u, 0), real(u, 1)))
 
 
 def rule_neg(u: Use) -> Type:
     match u.args[0]:
-        case Real() as ty:
-            return ty
         case Hyper(kind) if kind != "bool":
             return Hyper("int") if kind == "nat" else u.args[0]
         case ty:
-            raise RuleError(f"neg does not apply to {ty}")
+            return _on_leaves(u, ty)
 
 
 def rule_pow(u: Use) -> Type:
     natural(u)
     match u.args[0]:
-        case Real() as ty:
-            return ty
         case Hyper(kind) as ty if kind != "bool":
             return ty
         case ty:
-            raise RuleError(f"pow does not apply to {ty}")
+            return _on_leaves(u, ty)
+
+
+def rule_sqrt(u: Use) -> Type:
+    return _on_leaves(u, u.args[0])
+
+
+def rule_sum_squares(u: Use) -> Type:
+    _on_leaves(u, u.args[0])
+    return SCALAR_REAL
+
+
+def rule_pi(u: Use) -> Type:
+    return SCALAR_REAL
 
 
 def rule_elementwise(u: Use) -> Type:
@@ -164,14 +181,14 @@ def rule_mean_vjp(u: Use) -> Type:
 
 
 def rule_broadcast_like(u: Use) -> Type:
-    x, t = real(u, 0), real(u, 1)
+    x, t = tensor(u, 0), tensor(u, 1)
     if not u.attrs:
         fits = align(x, t, same) is not None
     else:
         fits = compatible_shapes(x, without_axis(t, text(u), u.op))
     if not fits:
-        raise RuleError(f"broadcast_like: ℝ[{x}] does not broadcast to ℝ[{t}]")
-    return Real(t)
+        raise RuleError(f"broadcast_like: [{x}] does not broadcast to [{t}]")
+    return with_shape(u.args[0], t)
 
 
 def rule_sum_to(u: Use) -> Type:

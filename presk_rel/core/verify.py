@@ -20,9 +20,11 @@ from presk_rel.core.ir import (
     Fold,
     Function,
     Grad,
+    Jvp,
     Op,
     Prim,
     Program,
+    Vjp,
     callees,
     operands,
 )
@@ -193,6 +195,8 @@ class _Check:
                 return self._closure(fn, dim_args, args, declared)
             case Grad():
                 return _gradient(args[0], declared)
+            case Vjp() | Jvp():
+                return _derivative(op, args[0], declared)
             case Apply():
                 return _application(args)
             case Fold():
@@ -285,6 +289,22 @@ def _gradient(ty: Type, declared: Type) -> Type:
             raise _Broken(f"grad takes a function of one argument with result ℝ[], not {ty}")
 
 
+def _derivative(op: Vjp | Jvp, ty: Type, declared: Type) -> Type:
+    """Of x ↦ y: (x, ∂y) ↦ ∂x, or (x, ∂x) ↦ ∂y; a (co)tangent has the type of the value or `tangent` of it."""
+    match ty, declared:
+        case FunctionType((x,), y), FunctionType((_, given), result):
+            source, target = (y, x) if isinstance(op, Vjp) else (x, y)
+            return FunctionType((x, _variation(source, given)), _variation(target, result))
+        case FunctionType((_,), _), _:
+            raise _Broken(f"{_describe(op)} gives a function of two arguments, not {declared}")
+        case _:
+            raise _Broken(f"{_describe(op)} takes a function of one argument, not {ty}")
+
+
+def _variation(ty: Type, declared: Type) -> Type:
+    return ty if compatible_types(ty, declared) else tangent(ty)
+
+
 def _application(args: tuple[Type, ...]) -> Type:
     match args[0]:
         case FunctionType(params, result) if len(params) == len(args) - 1:
@@ -318,7 +338,7 @@ def forms_of(op: Op) -> list[Linear]:
             return [d for _, d in dim_args]
         case Fold(count, _, dim_args):
             return [count, *(d for _, d in dim_args)]
-        case Grad() | Apply():
+        case Grad() | Vjp() | Jvp() | Apply():
             return []
         case _:
             assert_never(op)
@@ -334,6 +354,10 @@ def _describe(op: Op) -> str:
             return f"closure {fn}"
         case Grad():
             return "grad"
+        case Vjp():
+            return "vjp"
+        case Jvp():
+            return "jvp"
         case Apply():
             return "apply"
         case Fold(_, body):

@@ -118,8 +118,12 @@ class Hyper:
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """A key; with axes, the stack of the keys of a fold's iterations (`key[12]`), which only PSK-Core has."""
+
+    shape: Shape = SCALAR
+
     def __str__(self) -> str:
-        return "key"
+        return "key" if self.shape.is_scalar else f"key[{self.shape}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +194,10 @@ def map_dims(ty: Type, f: Callable[[Linear], Linear]) -> Type:
             return Idx(f(bound), map_shape(shape, f))
         case Mask(shape):
             return Mask(map_shape(shape, f))
-        case Hyper() | Key():
+        case Hyper():
             return ty
+        case Key(shape):
+            return Key(map_shape(shape, f))
         case TupleOf(items):
             return TupleOf(tuple(map_dims(t, f) for t in items))
         case Params(instance):

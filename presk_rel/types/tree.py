@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from presk_rel.diagnostics import Span
 from presk_rel.elab.ty import Key, ModuleDef, Params, Real, Type
@@ -168,6 +169,24 @@ class TGrad:
 
 
 @dataclass(frozen=True, slots=True)
+class TVjp:
+    """`vjp(fn)`, a function value (x, cotangent of fn(x)) ↦ cotangent of x."""
+
+    fn: TExpr
+    type: Type
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TJvp:
+    """`jvp(fn)`, a function value (x, v) ↦ the tangent of fn at x along v."""
+
+    fn: TExpr
+    type: Type
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class TLet:
     """Long chains nest in `body`: walk them with a loop."""
 
@@ -198,6 +217,8 @@ TExpr = (
     | TLambda
     | TApply
     | TGrad
+    | TVjp
+    | TJvp
     | TLet
     | TTuple
 )
@@ -222,6 +243,22 @@ class TFn:
 
 
 @dataclass(frozen=True, slots=True)
+class OptimizerSpec:
+    """An optimizer block resolved for a training run (spec: "The optimizer"): AdamW over the tree `model`, with the
+    hyperparameters as exact numbers, defaults filled in. `grad_clip` None: no clipping."""
+
+    name: str
+    model: Params
+    lr: Fraction
+    betas: tuple[Fraction, Fraction] = (Fraction(9, 10), Fraction(999, 1000))
+    eps: Fraction = Fraction(1, 10**8)
+    weight_decay: Fraction = Fraction(0)
+    grad_clip: Fraction | None = None
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TypedProgram:
     """`modules` holds every module of the file and its imports by unique Core name; `functions` in source order,
     imports first; `main` is the path of the main file, `constants` its constants after `--const`."""
@@ -232,6 +269,7 @@ class TypedProgram:
     constants: dict[str, int]
     bounds: tuple[tuple[str, Linear], ...]
     """`dim T <= N` facts: symbol and bound."""
+    optimizers: tuple[OptimizerSpec, ...] = ()
 
 
 KEY = Key()

@@ -10,7 +10,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Op, Param, Prim, Program
+from presk_rel.core.ein import EinSpec
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Op, Param, Prim, Program, Vjp
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import absorb, prefixes_in, substitute
 from presk_rel.core.typing_rules import infer
@@ -64,6 +65,7 @@ types = st.recursive(
     | st.builds(Idx, forms, shapes)
     | st.builds(Mask, shapes)
     | st.sampled_from([Hyper("nat"), Hyper("int"), Hyper("rat"), Hyper("f64"), Hyper("bool"), Key()])
+    | st.builds(Key, shapes)
     | st.builds(Params, instances),
     lambda inner: (
         st.builds(TupleOf, st.lists(inner, max_size=3).map(tuple))
@@ -73,6 +75,14 @@ types = st.recursive(
 )
 operand_lists = st.lists(NAMES, max_size=3).map(tuple)
 dim_args = st.lists(st.tuples(st.sampled_from(DIMS), forms), max_size=2).map(tuple)
+
+
+@st.composite
+def ein_specs(draw: st.DrawFn) -> EinSpec:
+    lists = st.lists(AXES, max_size=3, unique=True).map(tuple)
+    operands_ = draw(st.lists(lists, min_size=1, max_size=3).map(tuple))
+    known = sorted({name for axes_ in operands_ for name in axes_})
+    return EinSpec(operands_, tuple(draw(st.lists(st.sampled_from(known), unique=True)) if known else ()))
 
 
 @st.composite
@@ -93,6 +103,10 @@ def prims(draw: st.DrawFn) -> Prim:
                 attrs.append(draw(rationals | decimals))
             case "dim":
                 attrs.append(draw(forms))
+            case "place":
+                attrs.append(draw(AXES | st.integers(0, 9)))
+            case "spec":
+                attrs.append(str(draw(ein_specs())))
     n = draw(st.integers(0, 3)) if row.arity is None else row.arity
     args = draw(st.lists(NAMES, min_size=n, max_size=n))
     return Prim(row.name, tuple(attrs), tuple(args))  # type: ignore[arg-type]
@@ -103,6 +117,8 @@ ops = (
     | st.builds(Call, PATHS, dim_args, operand_lists)
     | st.builds(Closure, PATHS, dim_args, operand_lists)
     | st.builds(Grad, NAMES)
+    | st.builds(Vjp, NAMES)
+    | st.builds(Jvp, NAMES)
     | st.builds(Apply, NAMES, operand_lists)
     | st.builds(Fold, forms, PATHS, dim_args, operand_lists, NAMES, operand_lists, st.booleans(), st.booleans())
 )
