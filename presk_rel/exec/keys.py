@@ -19,6 +19,13 @@ once, is rounded once, and happens in the order written. Entry i of a tensor is 
     normal(std = s)  RN(RN(s)·z_i)           s is a decimal, rounded once to a double
     xavier_uniform   a = RN(sqrt(RN(6 / (fan_in + fan_out))));  the entry is RN(a·(2·u_i - 1)), where 2·u_i - 1 is exact
     index below N    (w_i·N) >> 64
+    dropout_mask r   0 where u_i < r, else 1/(1 - r), both compared and computed exactly; r is a decimal. Where r is 1
+                     or more every entry is 0
+    sample           at the position of rank i of scores ℝ[S, V], the least v with p_0 + … + p_v > u_i, where p is the
+                     softmax of the scores there: over exact reals, so a tie of a sum with u_i takes the next index
+
+Where an argument of an entry is not given (`exec.inputs`), its reals are standard normals, its indices draws below
+their bound, its masks all true, from the key of the parameter.
 
 `log`, `sqrt` and `cos` are correctly rounded (MPFR at 53 bits); a platform's libm is not, and differs in a draw in 600.
 """
@@ -26,6 +33,7 @@ once, is rounded once, and happens in the order written. Entry i of a tensor is 
 from __future__ import annotations
 
 import importlib
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -149,6 +157,12 @@ def xavier_uniform(key: Key, shape: tuple[int, ...]) -> Doubles:
     fan_in, fan_out = (shape[0], shape[-1]) if shape else (1, 1)
     bound = np.sqrt(np.float64(6.0) / np.float64(fan_in + fan_out))
     return (2.0 * uniform(key, n) - 1.0) * bound
+
+
+def dropped(key: Key, n: int, rate: Fraction) -> NDArray[np.bool_]:
+    """Which of `n` entries a dropout of `rate` drops: u < rate, decided on integers."""
+    limit = min(max(math.ceil(rate * 2**53), 0), 2**53)
+    return (words(key, n) >> np.uint64(11)) < np.uint64(limit)
 
 
 def below(key: Key, n: int, bound: int) -> NDArray[np.int64]:

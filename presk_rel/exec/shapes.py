@@ -65,6 +65,15 @@ def length(form: Linear, env: Env, where: str, span: Span | None = None) -> int:
     return value.numerator
 
 
+def int_of(form: Linear, env: Env, where: str, span: Span | None = None) -> int:
+    """The integer a form denotes; it may be negative. E7016, E7017 as `length`."""
+    known = form.symbols <= set(env.dims)
+    value = form.evaluate(env.dims) if known else None
+    if value is not None and value < 0 and value.denominator == 1:
+        return int(value)
+    return length(form, env, where, span)
+
+
 def axes(shape: Shape, env: Env, where: str, span: Span | None = None) -> RunAxes:
     """The run-time axes of a static shape."""
     lead = env.prefixes.get(shape.prefix, ()) if shape.prefix is not None else ()

@@ -17,13 +17,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from presk_rel.exec.exact.ball_rows import BALL_ROWS, total
 from presk_rel.exec.exact.kernel import (
+    Choices,
     Event,
     Events,
     Site,
+    Undecided,
     at_entry,
     boxed,
     distinct,
+    filled,
     is_constant,
     only,
     repeat,
@@ -42,13 +46,6 @@ def to_ball(q: Fraction) -> Ball:
     return (
         arb(q.numerator) if q.denominator == 1 and abs(q.numerator) < 2**53 else arb(fmpq(q.numerator, q.denominator))
     )
-
-
-def filled(values: list[Ball], shape: tuple[int, ...]) -> Array:
-    """An array of `shape` from its entries in row-major order."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out.reshape(shape)
 
 
 # --------------------------------------------------------------------------- entry by entry: one row per function
@@ -140,14 +137,35 @@ DOMAINS: dict[str, tuple[Callable[[Ball], bool], str]] = {
 """The functions not defined everywhere: what is certainly outside, and its name."""
 
 
+_EXTREMES: dict[str, Any] = {"max": np.frompyfunc(arb.max, 2, 1), "min": np.frompyfunc(arb.min, 2, 1)}
+
+
 class Balls:
     """See `kernel.Kernel`."""
 
     name = "balls"
+    rows = BALL_ROWS
 
-    def __init__(self, exact_at: Mapping[int, Array] | None = None) -> None:
+    def __init__(
+        self, exact_at: Mapping[int, Array] | None = None, chosen_at: Mapping[int, Choices] | None = None
+    ) -> None:
         self.events = Events()
         self.exact_at: Mapping[int, Array] = exact_at or {}
+        self.chosen_at: Mapping[int, Choices] = chosen_at or {}
+        self.proven: dict[int, Choices] = {}
+        """The choices made so far, by step; None where one was open."""
+
+    def settle(self, chosen: Choices, shape: tuple[int, ...], site: Site, what: Callable[[int], str]) -> list[int]:
+        self.proven[site.step] = chosen
+        known = self.chosen_at.get(site.step)
+        if known is not None:
+            chosen = [k if c is None else c for c, k in zip(chosen, known, strict=True)]
+        made = [c for c in chosen if c is not None]
+        if len(made) == len(chosen):
+            return made
+        i = chosen.index(None)
+        at = tuple(int(k) for k in np.unravel_index(i, shape)) if shape else ()
+        raise Undecided(Event("undecided", site, f"the choice of {site.operation}", at, what(i)))
 
     def inject(self, data: HostReals) -> Array:
         cut = distinct(data)
@@ -156,6 +174,9 @@ class Balls:
 
     def rational(self, q: Fraction) -> Array:
         return boxed(to_ball(q))
+
+    def pi(self) -> Array:
+        return boxed(arb.pi())
 
     def unary(self, op: str, x: Array, site: Site) -> Array:
         cut = distinct(x)
@@ -218,6 +239,8 @@ class Balls:
                 result = a - b
             case "mul":
                 result = a * b
+            case "max" | "min":
+                result = _EXTREMES[op](a, b)
             case _:
                 result = a / self._divisor(b, site)
         return repeat(result, shape)
@@ -253,7 +276,7 @@ class Balls:
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([y.shape[i] for i in range(len(kept), x.ndim)], dtype=object))
         rows = y.reshape(int(np.prod(shape, dtype=object)), width).tolist()
-        sums = filled([_sum(row) for row in rows], shape)
+        sums = filled([total(row) for row in rows], shape)
         return sums if repeated == 1 else boxed(sums * arb(repeated))
 
     def matmul(self, x: Array, y: Array) -> Array:
@@ -262,13 +285,6 @@ class Balls:
             return repeat(ZERO, (m, n))
         product = arb_mat(m, k, x.ravel().tolist()) * arb_mat(k, n, y.ravel().tolist())
         return filled(product.entries(), (m, n))
-
-
-def _sum(row: list[Ball]) -> Ball:
-    total = ZERO
-    for e in row:
-        total = total + e
-    return total
 
 
 def _is_zero(x: Array) -> bool:

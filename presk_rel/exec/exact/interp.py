@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from time import perf_counter
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Fold, Function, Grad, Prim, Program, operands
 from presk_rel.diagnostics import PreskBug
@@ -40,6 +41,8 @@ from presk_rel.exec.values import (
 
 MAX_DEPTH = 50_000
 LastUse = Iterable[tuple[str, str, int]]
+Times = dict[tuple[str, str], float]
+"""Seconds by function and binding."""
 
 
 @dataclass(slots=True)
@@ -69,7 +72,8 @@ class Frame:
 
 
 class Interpreter:
-    """Runs functions of one program on one kernel. `progress(n)` is called after every n-th primitive."""
+    """Runs functions of one program on one kernel. `progress` is called before every primitive; `times` gathers what
+    each binding took."""
 
     def __init__(
         self,
@@ -78,18 +82,21 @@ class Interpreter:
         *,
         last_use: LastUse = (),
         draws: Draws = draw,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[Site], None] | None = None,
+        times: Times | None = None,
     ) -> None:
         self.program = program
         self.kernel = kernel
         self.draws = draws
         self.progress = progress
+        self.times: Times = {} if times is None else times
         self.steps = 0
         self.dead_after = _by_binding(last_use)
 
     def run(self, name: str, args: tuple[Value, ...], dims: Mapping[str, int]) -> Value:
         """The value of function `name` at `args` (of this kernel's arrays) and its dims."""
         frames = [self.enter(name, args, dims)]
+        del args  # an argument, too, goes after its last reader
         while True:
             frame = frames[-1]
             if frame.pc < len(frame.fn.bindings):
@@ -182,9 +189,14 @@ class Interpreter:
 
     def primitive(self, frame: Frame, binding: Binding, op: Prim, args: tuple[Value, ...]) -> Value:
         self.steps += 1
+        step = self.step(frame, binding, op, args)
         if self.progress is not None:
-            self.progress(self.steps)
-        return ROWS[op.op](self.step(frame, binding, op, args))
+            self.progress(step.site)
+        start = perf_counter()
+        value = ROWS[op.op](step)
+        at = (frame.fn.name, binding.name)
+        self.times[at] = self.times.get(at, 0.0) + perf_counter() - start
+        return value
 
     def step(self, frame: Frame, binding: Binding, op: Prim, args: tuple[Value, ...]) -> Step:
         types = tuple(frame.types[v] for v in op.args)

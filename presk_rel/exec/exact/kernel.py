@@ -7,14 +7,15 @@ functions of a kernel are its table `UNARY`, one row per name of `ELEMENTWISE`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from presk_rel.core.ir import Binding
-from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.core.ir import Binding, Prim
+from presk_rel.diagnostics import NOWHERE, Diagnostic, PreskError, Span
 from presk_rel.exec.shapes import fail
 from presk_rel.exec.values import Array, HostReals
 
@@ -22,7 +23,8 @@ ELEMENTWISE = (
     "neg", "gelu", "relu", "exp", "tanh", "sqrt", "abs", "log", "sigmoid", "sin", "cos",
     "gelu'", "normal_pdf", "heaviside", "sign",
 )  # fmt: skip
-BINARY = ("add", "sub", "mul", "div")
+BINARY = ("add", "sub", "mul", "div", "max", "min")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class Site:
     @property
     def span(self) -> Span | None:
         return None if self.binding.span == NOWHERE else self.binding.span
+
+    @property
+    def operation(self) -> str:
+        """The name of the primitive."""
+        return self.binding.op.op if isinstance(self.binding.op, Prim) else ""
 
     @property
     def full(self) -> str:
@@ -78,12 +85,50 @@ def undefined(site: Site, message: str) -> NoReturn:
     fail("E7004", f"{message}, in {site}", site.span)
 
 
+class Undecided(PreskError):
+    """A choice (argmax, sample, a comparison) that no kernel at this precision can make: what follows has no meaning,
+    so the run ends here. E7005 where nobody tries again with more bits."""
+
+    def __init__(self, event: Event) -> None:
+        what = f"{event.message} is not decided in {event.site}{at_entry(event.entry)}: {event.value}"
+        super().__init__([Diagnostic("E7005", what, event.site.span)])
+        self.event = event
+
+
+Number: TypeAlias = Any
+Choices: TypeAlias = list[int | None]
+Row: TypeAlias = list[Number]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunctions:
+    """What a kernel computes of one row of scores: each takes a list of its numbers. A choice that is not decided is
+    None."""
+
+    softmax: Callable[[Row], Row]
+    """Of at least one score."""
+    cross_entropy: Callable[[Row, int], Number]
+    """-log softmax(row)[y]."""
+    argmax: Callable[[Row], int | None]
+    """The least index of a greatest entry."""
+    sample: Callable[[Row, float], int | None]
+    """The least index whose cumulative probability exceeds the draw."""
+    compare: Callable[[str, Number, Number], bool | None]
+    """One of `COMPARISONS`."""
+
+
 class Kernel(Protocol):
     """Arrays are numpy object arrays (0-d for scalars) of one shape; they may repeat entries by strides of 0, and are
     never written to."""
 
     name: str
     events: Events
+    rows: RowFunctions
+
+    def settle(self, chosen: Choices, shape: tuple[int, ...], site: Site, what: Callable[[int], str]) -> list[int]:
+        """The choices of one operation, none of them open: `Undecided` where this kernel cannot tell. `what(i)` says
+        in words what choice i, of an array of `shape`, is between."""
+        ...
 
     def inject(self, data: HostReals) -> Array:
         """Exact reals (float64, integers, Fractions), each correct to the kernel's precision; floats exactly."""
@@ -91,6 +136,10 @@ class Kernel(Protocol):
 
     def rational(self, q: Fraction) -> Array:
         """A scalar."""
+        ...
+
+    def pi(self) -> Array:
+        """π, a scalar."""
         ...
 
     def unary(self, op: str, x: Array, site: Site) -> Array:
@@ -129,6 +178,13 @@ def boxed(x: Any) -> Array:
     box = np.empty((), dtype=object)
     box[()] = x
     return box
+
+
+def filled(values: list[Any], shape: tuple[int, ...]) -> Array:
+    """An array of `shape` from its entries in row-major order."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out.reshape(shape)
 
 
 def repeat(x: Any, shape: tuple[int, ...]) -> Array:

@@ -4,13 +4,24 @@ computed value at its word."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from presk_rel.exec.exact.kernel import Events, Site, boxed, distinct, repeat, undefined
+from presk_rel.exec.exact.kernel import (
+    Choices,
+    Events,
+    RowFunctions,
+    Site,
+    boxed,
+    distinct,
+    filled,
+    repeat,
+    undefined,
+)
 from presk_rel.exec.exact.untyped import mpmath_context
 from presk_rel.exec.shapes import fail
 from presk_rel.exec.values import Array, HostReals
@@ -47,6 +58,47 @@ def _table(mp: Any) -> dict[str, Callable[[Number], Number]]:
     }
 
 
+_COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
+}  # fmt: skip
+
+
+def _rows(mp: Any) -> RowFunctions:
+    def exp(x: Number) -> Number:
+        if not x or mp.mag(x) <= MAX_MAGNITUDE:
+            return mp.exp(x)
+        if x > 0:
+            fail("E7005", f"a score is beyond another by more than 2^{MAX_MAGNITUDE}", None)
+        return mp.mpf(0)
+
+    def powers(row: list[Number]) -> list[Number]:
+        top = max(row)
+        return [exp(e - top) for e in row]
+
+    def softmax(row: list[Number]) -> list[Number]:
+        exps = powers(row)
+        whole = mp.fsum(exps)
+        return [e / whole for e in exps]
+
+    def cross_entropy(row: list[Number], y: int) -> Number:
+        others = [exp(e - row[y]) for i, e in enumerate(row) if i != y]
+        return mp.log1p(mp.fsum(others)) if others else mp.mpf(0)
+
+    def argmax(row: list[Number]) -> int:
+        return row.index(max(row))
+
+    def sample(row: list[Number], draw: float) -> int:
+        exps = powers(row)
+        target, reached = mp.fsum(exps) * mp.mpf(draw), mp.mpf(0)
+        for i, e in enumerate(exps[:-1]):
+            reached += e
+            if reached > target:
+                return i
+        return len(row) - 1
+
+    return RowFunctions(softmax, cross_entropy, argmax, sample, lambda op, a, b: _COMPARISONS[op](a, b))
+
+
 OUTSIDE: dict[str, tuple[Callable[[Number], bool], str]] = {
     "sqrt": (lambda x: x < 0, "the square root of a negative number"),
     "log": (lambda x: x <= 0, "the logarithm of a number that is not positive"),
@@ -65,11 +117,14 @@ class Measured:
         self.mp: Any = mpmath_context.clone()
         self.mp.prec = precision
         self.unary_table = _table(self.mp)
+        self.rows = _rows(self.mp)
+        self.extremes: dict[str, Any] = {"max": np.frompyfunc(max, 2, 1), "min": np.frompyfunc(min, 2, 1)}
 
-    def filled(self, values: list[Number], shape: tuple[int, ...]) -> Array:
-        out = np.empty(len(values), dtype=object)
-        out[:] = values
-        return out.reshape(shape)
+    def settle(self, chosen: Choices, shape: tuple[int, ...], site: Site, what: Callable[[int], str]) -> list[int]:
+        return [c for c in chosen if c is not None]  # this kernel decides everything, rightly or not
+
+    def pi(self) -> Array:
+        return boxed(+self.mp.pi)
 
     def fraction(self, x: Number) -> Fraction:
         """The exact value of a number. E7005 when its exponent is beyond what can be printed."""
@@ -87,8 +142,8 @@ class Measured:
 
     def _injected(self, data: HostReals) -> Array:
         if data.dtype == object:
-            return self.filled([self._number(Fraction(q)) for q in data.ravel().tolist()], data.shape)
-        return self.filled([self.mp.mpf(v) for v in data.ravel().tolist()], data.shape)
+            return filled([self._number(Fraction(q)) for q in data.ravel().tolist()], data.shape)
+        return filled([self.mp.mpf(v) for v in data.ravel().tolist()], data.shape)
 
     def rational(self, q: Fraction) -> Array:
         return boxed(self._number(q))
@@ -97,7 +152,7 @@ class Measured:
         cut = distinct(x)
         operands = cut.ravel().tolist()
         self._check(op, operands, site)
-        return repeat(self.filled(list(map(self.unary_table[op], operands)), cut.shape), x.shape)
+        return repeat(filled(list(map(self.unary_table[op], operands)), cut.shape), x.shape)
 
     def _check(self, op: str, operands: list[Number], site: Site) -> None:
         if op in OUTSIDE:
@@ -112,7 +167,7 @@ class Measured:
         cut = distinct(x)
         if n > 1 and any(e and abs(self.mp.mag(e)) * n > 2**62 for e in cut.ravel().tolist()):
             fail("E7005", f"a power {n} is beyond what can be represented in {site}", site.span)
-        return repeat(self.filled([e**n for e in cut.ravel().tolist()], cut.shape), x.shape)
+        return repeat(filled([e**n for e in cut.ravel().tolist()], cut.shape), x.shape)
 
     def binary(self, op: str, x: Array, y: Array, site: Site) -> Array:
         shape = np.broadcast_shapes(x.shape, y.shape)
@@ -124,6 +179,8 @@ class Measured:
                 result = a - b
             case "mul":
                 result = a * b
+            case "max" | "min":
+                result = self.extremes[op](a, b)
             case _:
                 if any(not e for e in b.ravel().tolist()):
                     undefined(site, "division by zero")
@@ -135,9 +192,9 @@ class Measured:
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([x.shape[axis] for axis in over], dtype=object))
         rows = x.transpose((*kept, *over)).reshape(int(np.prod(shape, dtype=object)), width).tolist()
-        return self.filled([self.mp.fsum(row) for row in rows], shape)
+        return filled([self.mp.fsum(row) for row in rows], shape)
 
     def matmul(self, x: Array, y: Array) -> Array:
         columns = [list(c) for c in y.T.tolist()]
         entries = [self.mp.fdot(row, column) for row in x.tolist() for column in columns]
-        return self.filled(entries, (x.shape[0], y.shape[1]))
+        return filled(entries, (x.shape[0], y.shape[1]))

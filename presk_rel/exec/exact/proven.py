@@ -4,7 +4,8 @@ The first precision is `bits + 64 + 2/3 of the longest chain of arithmetic` in t
 layer is a chain of about 30 operations and was measured to cost 15 bits of radius forward, so this is 20 bits a layer
 forward and 40 with its reverse sweep. A run is done when every real of the result rounds to one decimal whichever point
 of its ball is taken, or is proven to be below the floor 2^-(bits + 32) with 0 in its ball, and no operation that may be
-undefined was met. When doubling did not help, ties are looked for exactly (`exec.exact.rationals`), once.
+undefined was met. A choice (argmax, sample, a comparison) that is open ends an attempt. When doubling did not help, ties
+are looked for exactly (`exec.exact.rationals`): once for each operation that stays open.
 
 At the cap: E7005, with the site, what could not be decided there, and the precision reached.
 """
@@ -20,8 +21,8 @@ import numpy as np
 
 from presk_rel.core.ir import Program
 from presk_rel.exec.exact.balls import Balls
-from presk_rel.exec.exact.interp import CachedDraws, Interpreter, LastUse
-from presk_rel.exec.exact.kernel import Event, Kernel, at_entry
+from presk_rel.exec.exact.interp import CachedDraws, Interpreter, LastUse, Times
+from presk_rel.exec.exact.kernel import Choices, Event, Kernel, Site, Undecided, at_entry
 from presk_rel.exec.exact.rationals import GivenUp, Rationals
 from presk_rel.exec.exact.rounding import Below, Decimal, bound_text, round_ball, round_rational
 from presk_rel.exec.exact.untyped import flint_context
@@ -32,8 +33,8 @@ START_BITS = 64
 SHADOW_AFTER = 2
 """Attempts that may fail before ties are looked for exactly."""
 FLOOR_BITS = 32
-Progress = Callable[[int, int], None]
-"""Called with the precision of the attempt and the number of primitives executed in it."""
+Progress = Callable[[int, Site], None]
+"""Called before every primitive with the precision of the attempt and the site, which says how many came before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Goal:
     extra_bits: int = 0
     """Added to the first working precision: results must not depend on it."""
     progress: Progress | None = None
+    times: Times = field(default_factory=dict[tuple[str, str], float])
+    """Gathers the seconds spent in each binding, over all attempts."""
 
     @property
     def floor(self) -> int:
@@ -74,23 +77,26 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One run: its balls, and either the rounded result or why there is none: the event that matters most, if any, and
-    the entry that is open."""
+    """One run: either the rounded result with its balls, or why there is none: the event that matters most, if any, and
+    the entry that is open. `doubtful`: the steps that were not decided; `choices`: those proven, by step."""
 
     precision: int
-    balls: Value
-    rounded: Value | None
+    result: tuple[Value, Value] | None
     event: Event | None = None
     open_entry: str = ""
     doubtful: frozenset[int] = frozenset()
+    choices: Mapping[int, Choices] = field(default_factory=dict[int, Choices])
 
 
 @dataclass(slots=True)
 class _Known:
-    """What the exact shadow has found: operands of undecided steps, and the result."""
+    """What the exact shadow has found: operands of undecided steps, choices, and the result. `asked`: the steps it was
+    asked about."""
 
     operands: Mapping[int, Array] = field(default_factory=dict[int, Array])
+    choices: Mapping[int, Choices] = field(default_factory=dict[int, Choices])
     result: Value | None = None
+    asked: frozenset[int] | None = None
 
 
 def inject(kernel: Kernel, args: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -106,57 +112,65 @@ def prove(goal: Goal) -> Proven:
     """The result of the goal's entry, every digit proven. E7004 when it has no value, E7005 at the cap."""
     draws, known = CachedDraws(), _Known()
     precision = min(goal.first_precision(), goal.max_bits)
-    attempts: list[int] = []
+    attempts: list[int] = [precision]
     while True:
-        attempts.append(precision)
         attempt = _attempt(goal, draws, known, precision)
-        if attempt.rounded is not None:
-            return Proven(attempt.rounded, attempt.balls, precision, tuple(attempts))
-        if len(attempts) == SHADOW_AFTER or (precision >= goal.max_bits and len(attempts) < SHADOW_AFTER):
-            known = _shadow(goal, draws, attempt.doubtful)
-            attempt = _attempt(goal, draws, known, precision)
-            if attempt.rounded is not None:
-                return Proven(attempt.rounded, attempt.balls, precision, tuple(attempts))
+        if attempt.result is not None:
+            return Proven(*attempt.result, precision, tuple(attempts))
+        late = len(attempts) >= SHADOW_AFTER or precision >= goal.max_bits
+        if late and (known.asked is None or attempt.doubtful - known.asked):
+            known = _shadow(goal, draws, attempt, known.asked or frozenset())
+            continue
         if precision >= goal.max_bits:
             _give_up(goal, attempt)
         precision = min(2 * precision, goal.max_bits)
+        attempts.append(precision)
 
 
 def _attempt(goal: Goal, draws: CachedDraws, known: _Known, precision: int) -> _Attempt:
     with flint_context.workprec(precision):
-        kernel = Balls(known.operands)
-        balls = _interpret(goal, kernel, draws, at_precision(goal.progress, precision))
+        kernel = Balls(known.operands, known.choices)
+        try:
+            balls = _interpret(goal, kernel, draws, precision)
+        except Undecided as open_choice:
+            event = open_choice.event
+            doubtful = frozenset({*kernel.events.by_step, event.site.step})
+            return _Attempt(precision, None, event, "", doubtful, kernel.proven)
         doubtful = frozenset(kernel.events.by_step)
         undefined = kernel.events.first("undefined")
         if undefined is not None:
-            return _Attempt(precision, balls, None, undefined, "", doubtful)
+            return _Attempt(precision, None, undefined, "", doubtful, kernel.proven)
         rounding = Rounding(goal.digits, goal.floor)
         rounded = rounding.value(balls, known.result)
     if rounding.open_entry:
-        return _Attempt(precision, balls, None, kernel.events.first(), rounding.open_entry, doubtful)
-    return _Attempt(precision, balls, rounded)
+        return _Attempt(precision, None, kernel.events.first(), rounding.open_entry, doubtful, kernel.proven)
+    return _Attempt(precision, (rounded, balls))
 
 
-def at_precision(report: Progress | None, precision: int) -> Callable[[int], None] | None:
-    def progress(n: int) -> None:
-        if report is not None:
-            report(precision, n)
-
-    return None if report is None else progress
+def at_precision(report: Progress | None, precision: int) -> Callable[[Site], None] | None:
+    return None if report is None else lambda site: report(precision, site)
 
 
-def _interpret(goal: Goal, kernel: Kernel, draws: CachedDraws, progress: Callable[[int], None] | None = None) -> Value:
-    interpreter = Interpreter(goal.program, kernel, last_use=goal.last_use, draws=draws, progress=progress)
+def _interpret(goal: Goal, kernel: Kernel, draws: CachedDraws, precision: int) -> Value:
+    interpreter = Interpreter(
+        goal.program,
+        kernel,
+        last_use=goal.last_use,
+        draws=draws,
+        progress=at_precision(goal.progress, precision),
+        times=goal.times,
+    )
     return interpreter.run(goal.entry, inject(kernel, goal.args), goal.dims)
 
 
-def _shadow(goal: Goal, draws: CachedDraws, doubtful: frozenset[int]) -> _Known:
-    kernel = Rationals(doubtful)
+def _shadow(goal: Goal, draws: CachedDraws, attempt: _Attempt, asked: frozenset[int]) -> _Known:
+    asked |= attempt.doubtful
+    kernel = Rationals(asked, attempt.choices)
     try:
-        result = _interpret(goal, kernel, draws)
+        result = _interpret(goal, kernel, draws, 0)
     except GivenUp:
-        return _Known()
-    return _Known(kernel.operands, result)
+        result = None
+    return _Known(kernel.operands, kernel.chosen, result, asked)
 
 
 def _give_up(goal: Goal, attempt: _Attempt) -> NoReturn:

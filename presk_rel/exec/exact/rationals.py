@@ -8,14 +8,15 @@ The shadow is bounded: beyond `MAX_BITS` a value, and beyond `MAX_OPERATIONS` th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import isqrt
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from presk_rel.exec.exact.kernel import Events, Site, boxed
+from presk_rel.exec.exact.kernel import Choices, Events, Site, boxed, filled
+from presk_rel.exec.exact.rational_rows import RATIONAL_ROWS
 from presk_rel.exec.exact.untyped import fmpq
 from presk_rel.exec.values import Array, HostReals
 
@@ -27,7 +28,7 @@ Rational: TypeAlias = Any
 
 
 class GivenUp(Exception):
-    """The shadow needs more operations than it may take."""
+    """The shadow needs more operations than it may take, or a choice that it cannot make. What it has found holds."""
 
 
 def to_rational(q: Fraction) -> Rational:
@@ -56,6 +57,14 @@ def _mul(a: Rational, b: Rational) -> Rational:
 
 def _div(a: Rational, b: Rational) -> Rational:
     return None if a is None or b is None or b == 0 else _bounded(a / b)
+
+
+def _max(a: Rational, b: Rational) -> Rational:
+    return None if a is None or b is None else b if a < b else a
+
+
+def _min(a: Rational, b: Rational) -> Rational:
+    return None if a is None or b is None else a if a < b else b
 
 
 def _sqrt(x: Rational) -> Rational:
@@ -91,17 +100,24 @@ _BINARY = {
     "sub": np.frompyfunc(_sub, 2, 1),
     "mul": np.frompyfunc(_mul, 2, 1),
     "div": np.frompyfunc(_div, 2, 1),
+    "max": np.frompyfunc(_max, 2, 1),
+    "min": np.frompyfunc(_min, 2, 1),
 }
 
 
 class Rationals:
-    """See `kernel.Kernel`. `operands[step]` is the operand (the divisor, for `div`) of each step in `wanted`."""
+    """See `kernel.Kernel`. `operands[step]` is the operand (the divisor, for `div`) of each step in `wanted`;
+    `chosen[step]` are the choices of each step, as far as they are known: those that balls have `proven`, and those
+    that rationals decide."""
 
     name = "rationals"
+    rows = RATIONAL_ROWS
 
-    def __init__(self, wanted: frozenset[int]) -> None:
+    def __init__(self, wanted: frozenset[int], proven: Mapping[int, Choices] | None = None) -> None:
         self.events = Events()
         self.wanted = wanted
+        self.proven: Mapping[int, Choices] = proven or {}
+        self.chosen: dict[int, Choices] = {}
         self.operands: dict[int, Array] = {}
         self.operations = 0
 
@@ -110,28 +126,35 @@ class Rationals:
         if self.operations > MAX_OPERATIONS:
             raise GivenUp
 
-    def _filled(self, values: list[Rational], shape: tuple[int, ...]) -> Array:
-        out = np.empty(len(values), dtype=object)
-        out[:] = values
-        return out.reshape(shape)
+    def settle(self, chosen: Choices, shape: tuple[int, ...], site: Site, what: Callable[[int], str]) -> list[int]:
+        self._spend(len(chosen))
+        known = self.proven.get(site.step, [None] * len(chosen))
+        self.chosen[site.step] = both = [c if k is None else k for c, k in zip(chosen, known, strict=True)]
+        made = [c for c in both if c is not None]
+        if len(made) < len(both):
+            raise GivenUp
+        return made
 
     def inject(self, data: HostReals) -> Array:
         self._spend(data.size)
-        return self._filled([to_rational(Fraction(v)) for v in data.ravel().tolist()], data.shape)
+        return filled([to_rational(Fraction(v)) for v in data.ravel().tolist()], data.shape)
 
     def rational(self, q: Fraction) -> Array:
         return boxed(to_rational(q))
+
+    def pi(self) -> Array:
+        return boxed(None)
 
     def unary(self, op: str, x: Array, site: Site) -> Array:
         self._spend(x.size)
         if site.step in self.wanted:
             self.operands[site.step] = x
         f = UNARY[op]
-        return self._filled([None if e is None else f(e) for e in x.ravel().tolist()], x.shape)
+        return filled([None if e is None else f(e) for e in x.ravel().tolist()], x.shape)
 
     def power(self, x: Array, n: int, site: Site) -> Array:
         self._spend(x.size)
-        return self._filled([_power(e, n) for e in x.ravel().tolist()], x.shape)
+        return filled([_power(e, n) for e in x.ravel().tolist()], x.shape)
 
     def binary(self, op: str, x: Array, y: Array, site: Site) -> Array:
         self._spend(max(x.size, y.size))
@@ -145,12 +168,12 @@ class Rationals:
         shape = tuple(x.shape[axis] for axis in kept)
         width = int(np.prod([x.shape[axis] for axis in over], dtype=object))
         rows = x.transpose((*kept, *over)).reshape(int(np.prod(shape, dtype=object)), width).tolist()
-        return self._filled([_dot(row, [fmpq(1)] * width) for row in rows], shape)
+        return filled([_dot(row, [fmpq(1)] * width) for row in rows], shape)
 
     def matmul(self, x: Array, y: Array) -> Array:
         self._spend(x.size * y.shape[1])
         columns = y.T.tolist()
-        return self._filled([_dot(row, column) for row in x.tolist() for column in columns], (x.shape[0], y.shape[1]))
+        return filled([_dot(row, column) for row in x.tolist() for column in columns], (x.shape[0], y.shape[1]))
 
 
 def _power(x: Rational, n: int) -> Rational:

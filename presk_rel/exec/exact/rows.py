@@ -5,8 +5,11 @@ on the static types, here, once for all kernels."""
 from __future__ import annotations
 
 from presk_rel.exec.exact import rows_arithmetic as arithmetic
+from presk_rel.exec.exact import rows_scores as scores
 from presk_rel.exec.exact import rows_values as values
-from presk_rel.exec.exact.kernel import BINARY, ELEMENTWISE
+from presk_rel.exec.exact import rows_views as views
+from presk_rel.exec.exact.kernel import BINARY, COMPARISONS, ELEMENTWISE
+from presk_rel.exec.exact.rows_ein import row_ein
 from presk_rel.exec.exact.step import Row
 
 ROWS: dict[str, Row] = {
@@ -38,6 +41,34 @@ ROWS: dict[str, Row] = {
     "split_key": values.row_split_key,
     "normal": values.row_drawn,
     "xavier_uniform": values.row_drawn,
+    "slice_params": values.row_slice_params,
+    "scatter_params": values.row_scatter_params,
+    "set_slice": values.row_set_slice,
+    "pi": values.row_pi,
+    "sum_squares": arithmetic.row_sum_squares,
+    **dict.fromkeys(COMPARISONS, scores.row_compare),
+    "softmax": scores.row_softmax,
+    "cross_entropy": scores.row_cross_entropy,
+    "cross_entropy_vjp": scores.row_cross_entropy_vjp,
+    "ein": row_ein,
+    "embed": scores.row_embed,
+    "embed_vjp": scores.row_embed_vjp,
+    "one_hot": scores.row_one_hot,
+    "argmax": scores.row_argmax,
+    "sample": scores.row_sample,
+    "dropout_mask": scores.row_dropout_mask,
+    "positions": scores.row_positions,
+    "causal_mask": scores.row_causal_mask,
+    "merge": views.row_reshape,
+    "split": views.row_reshape,
+    "reshape_like": views.row_reshape,
+    "split_heads": views.row_split_heads,
+    "merge_heads": views.row_merge_heads,
+    "index": views.row_select,
+    "scatter_index": views.row_scatter,
+    "slice": views.row_select,
+    "slice_vjp": views.row_scatter,
+    "concat": views.row_concat,
 }
 
 STRUCTURAL = frozenset({"field", "set_field", "record", "tuple", "proj", "set_elem", "split_key", "const", "dim"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,7 @@ from presk_rel.exec.values import (
     TupleValue,
     Value,
     count,
+    leaves,
     shape_of,
 )
 
@@ -31,18 +33,42 @@ def row_unary(step: Step) -> Value:
     match step.args[0]:
         case HyperValue(kind, q) if step.op == "neg":
             return HyperValue("int" if kind == "nat" else kind, -q)
-        case _:
-            return step.result(step.kernel.unary(step.op, step.data(0), step.site))
+        case value:
+            return _each(value, lambda x: step.kernel.unary(step.op, x, step.site), step)
 
 
 def row_pow(step: Step) -> Value:
     n = index_of(step)
-    if isinstance(step.args[0], HyperValue):
-        q = step.args[0].value
-        if _bits(q) * n > MAX_HYPER_BITS and abs(q) != 1:
-            fail("E7006", f"a hyperparameter to the power {n}, in {step.site}, is too large", step.site.span)
-        return HyperValue(step.args[0].kind, q**n)
-    return step.result(step.kernel.power(step.data(0), n, step.site))
+    match step.args[0]:
+        case HyperValue(kind, q):
+            if _bits(q) * n > MAX_HYPER_BITS and abs(q) != 1:
+                fail("E7006", f"a hyperparameter to the power {n}, in {step.site}, is too large", step.site.span)
+            return HyperValue(kind, q**n)
+        case value:
+            return _each(value, lambda x: step.kernel.power(x, n, step.site), step)
+
+
+def _each(value: Value, f: Callable[[Array], Array], step: Step) -> Value:
+    """`f` at a tensor, or at every tensor of a tree or tuple; what is no real stays."""
+    match value:
+        case Tensor(run, x):
+            return Tensor(run, f(x))
+        case TreeValue(fields):
+            return TreeValue({n: _each(v, f, step) for n, v in fields.items()})
+        case TupleValue(items):
+            return TupleValue(tuple(_each(v, f, step) for v in items))
+        case _:
+            raise PreskBug("exec", f"{step.op} of a {type(value).__name__} in {step.where}")
+
+
+def row_sum_squares(step: Step) -> Value:
+    """Over every tensor of a tree, tuple, or the one."""
+    sum_of: Array = step.kernel.rational(Fraction(0))
+    for _, leaf in leaves(step.args[0]):
+        if isinstance(leaf, Tensor):
+            squares = step.kernel.power(leaf.data, 2, step.site)
+            sum_of = step.kernel.binary("add", sum_of, step.kernel.total(squares, tuple(range(squares.ndim))), step.site)
+    return step.result(sum_of)
 
 
 def row_binary(step: Step) -> Value:
@@ -51,6 +77,8 @@ def row_binary(step: Step) -> Value:
             return _hyper(step, a, b)
         case (Tensor(_, a), Tensor(_, b)):
             return step.result(_tensors(step, a, b))
+        case (HyperValue() | Tensor(), HyperValue() | Tensor()):
+            raise PreskBug("exec", f"{step.op} of a hyperparameter and a tensor in {step.where}")
         case _:
             return _compound(step)
 
@@ -68,6 +96,10 @@ def _hyper(step: Step, a: Fraction, b: Fraction) -> Value:
             q = a - b
         case "mul":
             q = a * b
+        case "max":
+            q = max(a, b)
+        case "min":
+            q = min(a, b)
         case _:
             q = a / b
     if _bits(q) > MAX_HYPER_BITS:
@@ -81,13 +113,18 @@ def _bits(q: Fraction) -> int:
 
 
 def _tensors(step: Step, a: Array, b: Array) -> Array:
-    """The larger operand gives the shape; of two equally large ones the first (`elab.broadcast.broadcast`)."""
-    sa, sb = step.shape(0), step.shape(1)
-    if step.op == "sub" and a is b:
-        return repeat(step.kernel.rational(Fraction(0)), a.shape)
+    if a is b and step.op in ("sub", "max", "min"):
+        return repeat(step.kernel.rational(Fraction(0)), a.shape) if step.op == "sub" else a
+    return step.kernel.binary(step.op, *aligned(step), step.site)
+
+
+def aligned(step: Step) -> tuple[Array, Array]:
+    """The two operands as numpy broadcasts them. The larger one gives the shape; of two equally large ones the first
+    (`elab.broadcast.broadcast`)."""
+    a, b, sa, sb = step.data(0), step.data(1), step.shape(0), step.shape(1)
     if (sa.prefix is not None, len(sa.axes)) >= (sb.prefix is not None, len(sb.axes)):
-        return step.kernel.binary(step.op, a, spread(step, b, sb, sa), step.site)
-    return step.kernel.binary(step.op, spread(step, a, sa, sb), b, step.site)
+        return a, spread(step, b, sb, sa)
+    return spread(step, a, sa, sb), b
 
 
 def spread(step: Step, x: Array, small: Shape, large: Shape) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,8 @@ from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.exec import keys
 from presk_rel.exec.exact.kernel import boxed, repeat
-from presk_rel.exec.exact.step import Row, Step, index_of, rational_of, shape_in
-from presk_rel.exec.shapes import axes, fail, length
+from presk_rel.exec.exact.step import Row, Step, index_of, rational_of
+from presk_rel.exec.shapes import axes, fail, int_of, length
 from presk_rel.exec.values import (
     UNIT,
     Array,
@@ -19,14 +20,15 @@ from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
     KeyValue,
-    Leaf,
+    MaskTensor,
+    StackValue,
     Tensor,
     TreeValue,
     TupleValue,
     Value,
-    map_leaves,
     shape_of,
     stack,
+    take,
 )
 from presk_rel.smt.linear import Linear
 
@@ -41,6 +43,10 @@ def _scalar(step: Step, q: Fraction) -> Value:
     if isinstance(step.type, Hyper):
         return HyperValue(step.type.kind, q)
     return step.result(step.kernel.rational(q))
+
+
+def row_pi(step: Step) -> Value:
+    return step.result(step.kernel.pi())
 
 
 def row_dim(step: Step) -> Value:
@@ -109,15 +115,25 @@ def row_set_elem(step: Step) -> Value:
 
 
 def row_like(value: int) -> Row:
-    def row(step: Step) -> Value:
-        entry = step.kernel.rational(Fraction(value))
+    return lambda step: _like(step, step.args[0], value)
 
-        def leaf(v: Leaf) -> Value:
-            return Tensor(v.axes, repeat(entry, shape_of(v.axes))) if isinstance(v, Tensor) else UNIT
 
-        return map_leaves(leaf, step.args[0])
+def _like(step: Step, template: Value, value: int) -> Value:
+    """Of the shape of `template`, every entry `value`; the unit where there are no reals."""
+    entry = step.kernel.rational(Fraction(value))
 
-    return row
+    def like(v: Value) -> Value:
+        match v:
+            case Tensor(run):
+                return Tensor(run, repeat(entry, shape_of(run)))
+            case TupleValue(items):
+                return TupleValue(tuple(like(i) for i in items))
+            case TreeValue(fields):
+                return TreeValue({n: like(i) for n, i in fields.items()})
+            case _:
+                return UNIT
+
+    return like(template)
 
 
 def row_filled(value: int) -> Row:
@@ -152,11 +168,40 @@ def row_stack_params(step: Step) -> Value:
     return stack(list(step.args), step.args[0])
 
 
-def _key(step: Step) -> bytes:
-    value = step.args[0]
-    if not isinstance(value, KeyValue):
-        raise PreskBug("exec", f"no key in {step.where}")
-    return value.key
+def _slice_number(step: Step) -> int:
+    form = step.attrs[0]
+    if not isinstance(form, Linear):
+        raise PreskBug("exec", f"a dimension was expected, not {form!r}")
+    return int_of(form, step.env, step.where, step.site.span)
+
+
+def row_slice_params(step: Step) -> Value:
+    return take(step.args[0], _slice_number(step))
+
+
+def row_set_slice(step: Step) -> Value:
+    return with_slice(step.args[0], _slice_number(step), step.args[1])
+
+
+def row_scatter_params(step: Step) -> Value:
+    return with_slice(_like(step, step.args[1], 0), _slice_number(step), step.args[0])
+
+
+def with_slice(whole: Value, i: int, part: Value) -> Value:
+    """A stack with slice `i` replaced; a unit stays."""
+    match whole, part:
+        case (Tensor() | IndexTensor() | MaskTensor()), (Tensor() | IndexTensor() | MaskTensor()):
+            data = np.array(whole.data)
+            data[i, ...] = part.data
+            return replace(whole, data=data)
+        case StackValue(items), _:
+            return StackValue((*items[:i], part, *items[i + 1 :]))
+        case TupleValue(items), TupleValue(parts):
+            return TupleValue(tuple(with_slice(v, i, p) for v, p in zip(items, parts, strict=True)))
+        case TreeValue(fields), TreeValue(parts):
+            return TreeValue({n: with_slice(v, i, parts[n]) for n, v in fields.items()})
+        case _:
+            raise PreskBug("exec", f"no stack of {type(part).__name__}: {type(whole).__name__}")
 
 
 def row_split_key(step: Step) -> Value:
@@ -168,22 +213,26 @@ def row_split_key(step: Step) -> Value:
             step.site.span,
             exit_status=3,
         )
-    return TupleValue(tuple(KeyValue(k) for k in keys.split(_key(step), n)))
+    return TupleValue(tuple(KeyValue(k) for k in keys.split(step.key(), n)))
 
 
 def row_drawn(step: Step) -> Value:
-    run = axes(shape_in(step.type, step.where), step.env, step.where, step.site.span)
     std = Fraction(rational_of(step.attrs[0])) if step.attrs else None
-    data = step.draws(step.op, _key(step), shape_of(run), std)
+    data = step.draws(step.op, step.key(), shape_of(step.target()), std)
     return step.result(boxed(step.kernel.inject(data)))
 
 
-def draw(op: str, key: bytes, shape: tuple[int, ...], std: Fraction | None) -> HostReals:
-    """The draws of an initializer, of `shape`."""
+def draw(op: str, key: bytes, shape: tuple[int, ...], number: Fraction | None) -> HostReals:
+    """The draws of a primitive, of `shape`: an initializer's reals, the uniforms of `sample`, or what `dropout_mask`
+    drops. `number` is the standard deviation, or the rate."""
     n = int(np.prod(shape, dtype=object))
-    flat = (
-        keys.xavier_uniform(key, shape)
-        if op == "xavier_uniform"
-        else keys.normal(key, n, Fraction(1) if std is None else std)
-    )
+    match op:
+        case "xavier_uniform":
+            flat = keys.xavier_uniform(key, shape)
+        case "sample":
+            flat = keys.uniform(key, n)
+        case "dropout_mask":
+            flat = keys.dropped(key, n, number or Fraction(0))
+        case _:
+            flat = keys.normal(key, n, Fraction(1) if number is None else number)
     return flat.reshape(shape)

@@ -12,6 +12,7 @@ from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.exec import inputs
 from presk_rel.exec.exact.interp import Interpreter, LastUse
+from presk_rel.exec.exact.kernel import filled
 from presk_rel.exec.exact.mp import GUARD_BITS, Measured
 from presk_rel.exec.exact.proven import Goal, Progress, at_precision, inject, prove
 from presk_rel.exec.exact.rounding import round_rational
@@ -169,6 +170,6 @@ def _measured(goal: Goal) -> tuple[Value, Value, int]:
         if not isinstance(v, Tensor):
             return v
         flat = [round_rational(kernel.fraction(x), goal.digits).text for x in v.data.ravel().tolist()]
-        return Tensor(v.axes, Rounded(kernel.filled(flat, v.data.shape)))
+        return Tensor(v.axes, Rounded(filled(flat, v.data.shape)))
 
     return map_leaves(leaf, raw), raw, precision

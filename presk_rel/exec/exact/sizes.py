@@ -16,10 +16,10 @@ from pathlib import Path
 from presk_rel.core.ir import Binding, Call, Fold, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.elab.ty import Hyper, Idx, Mask, Params, Real, TupleOf, Type, field_names, field_type
+from presk_rel.exec.exact.defined import check_defined
 from presk_rel.exec.exact.interp import Frame, Interpreter, LastUse, Loop
 from presk_rel.exec.exact.kernel import Events, Site
 from presk_rel.exec.exact.rows import ROWS, STRUCTURAL
-from presk_rel.exec.exact.rows_arithmetic import averaged
 from presk_rel.exec.shapes import Env, axes, fail, length
 from presk_rel.exec.values import (
     UNIT,
@@ -42,7 +42,10 @@ from presk_rel.exec.values import (
 
 REPEATING = frozenset({"zeros", "ones", "zeros_like", "ones_like", "broadcast_like", "mean_vjp"})
 """The primitives whose result repeats entries without holding them."""
-HEAVY = frozenset({"dot", "dot_vjp_l", "dot_vjp_r", "mean", "sum", "sum_to"})
+HEAVY = frozenset({
+    "dot", "dot_vjp_l", "dot_vjp_r", "mean", "sum", "sum_to", "ein", "softmax", "cross_entropy", "cross_entropy_vjp",
+    "embed_vjp", "sum_squares",
+})  # fmt: skip
 """Sums of many terms: they count twice in a chain of arithmetic."""
 SHARE = 0.8
 """The share of the machine's memory that a run may take."""
@@ -130,8 +133,7 @@ class Estimator(Interpreter):
         self.steps += 1
         self.primitives += self.multiplier
         step = self.step(frame, binding, op, args)
-        if op.op in ("mean", "mean_vjp"):
-            averaged(step, 0 if op.op == "mean" else 1)
+        check_defined(step)
         if op.op in STRUCTURAL or isinstance(binding.type, Hyper):
             return ROWS[op.op](step)
         if op.op in HEAVY:
