@@ -56,6 +56,7 @@ _ROWS = (
     ConditionRow("odd", ("int",), "constant", "{0} is odd"),
     ConditionRow("at-least-1", ("int",), "constant", "{0} ≥ 1"),
     ConditionRow("small", ("int",), "constant", "{0} ≤ 64"),
+    ConditionRow("varying", ("operand",), "constant", "{0} is not known to be constant"),
     ConditionRow("tensor", ("operand",), "type fact", "{0} is not ℝ[]"),
     ConditionRow("factor", ("rational",), "constant", "{0} is neither 0 nor 1"),
     ConditionRow("short", ("rational",), "constant", "{0} has at most 512 bits"),

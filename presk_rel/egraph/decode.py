@@ -156,7 +156,9 @@ class _Decoder:
         """A value of a type that nothing else has."""
         terms = self.terms
         if isinstance(terms.table.types[ty], Real):
-            self.bind(terms.make(terms.intern(Head("zeros", (), ty)), ()), ())
+            zeros = terms.make(terms.intern(Head("zeros", (), ty)), ())
+            self.closure.extend()
+            self.bind(zeros, ())
         else:
             self.bind_all(terms.template(ty))
 

@@ -18,7 +18,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.codes import Attributes, Code, code_of, opaque_code, primitive_code
 from presk_rel.egraph.conditions import TYPE_FACTS, entries
-from presk_rel.egraph.egglog_rules import asked, mirror, mirror_sort, rational, rule_text, sort_of, usable
+from presk_rel.egraph.egglog_rules import CONSTANTS, asked, mirror, mirror_sort, rational, rule_text, sort_of, usable
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.patterns import Kind
 from presk_rel.egraph.proof import TermId
@@ -93,6 +93,7 @@ class Session:
             "(function rp (E) T :merge old)",
             "(function ty (E) i64 :no-merge)",
             "(function entries (i64) BigRat :no-merge)",
+            "(function constant (E) i64 :merge (max old new))",
             "(ruleset load)",
             "(ruleset types)",
             *(f"(relation is_{fact} (i64))" for fact in _FACTS),
@@ -110,6 +111,7 @@ class Session:
 
     def _rule_forms(self) -> list[str]:
         forms = ["(ruleset simplify)"]
+        forms += [_marking(code) for code in self.codes.values() if code.op in CONSTANTS]
         self.rulesets = ["simplify"]
         for k, rule in enumerate(self.rules):
             self._numbers[f"L{k}"] = rule
@@ -141,7 +143,7 @@ class Session:
         for name in sorted(p.stem for p in folder.iterdir()):
             if name != "node":
                 forms += _loader(self.codes[name])
-        node = "(rule ((in_node i t)) ((set (ty (N i)) t) (set (rp (N i)) (TIn i))) :ruleset load)"
+        node = "(rule ((in_node i t)) ((set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)) :ruleset load)"
         return [*forms, "(relation in_node (i64 i64))", '(input in_node "node.tsv")', node]
 
     def _supply_facts(self) -> None:
@@ -280,6 +282,12 @@ def _loader(code: Code) -> list[str]:
         f'(input {relation} "{code.name}.tsv")',
         f"(rule (({relation} {' '.join(variables_)})) ((union (N i) {made})) :ruleset load)",
     ]
+
+
+def _marking(code: Code) -> str:
+    """The rule that marks the classes of a constant."""
+    variables_ = " ".join(f"x{k}" for k in range(len(code.columns)))
+    return f"(rule ((= e ({code.name} {variables_}))) ((set (constant e) 1)) :ruleset simplify)"
 
 
 def table_key(code: Code) -> tuple[Kind, ...]:

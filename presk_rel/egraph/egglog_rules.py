@@ -3,7 +3,7 @@
 Sorts: `E` classes of equal terms; `T` the same terms, never unioned, so that `(rp e) : T` is a concrete member of a class
 at the moment a rule matches. Every rule unions its sides *and* logs its substitution, by `rp`, in a relation `L<k>`.
 `(ty e)` is the interned type of a class, which every node carries too; `(of_<op> …)` is the typing table, `(need_<op> …)`
-what it is asked for by the condition `typed`.
+what it is asked for by the condition `typed`. `(constant e)` is 1 where a class holds a constant.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from presk_rel.egraph.conditions import ROOT, SHORT, Condition, read_conditions,
 from presk_rel.egraph.patterns import Apply, Attribute, Compute, Kind, Literal_, Name, Pattern, read_rule
 from presk_rel.egraph.rule import Rule
 
+CONSTANTS = ("const", "zeros", "ones")
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
@@ -93,16 +94,22 @@ class _Writer:
     # ---------------------------------------------------------------- left sides
 
     def match(self, pattern: Pattern) -> str:
-        """The query text of a pattern."""
+        """The variable of a pattern's class; what it has to be goes to the facts. No rule looks into a class that is
+        known to be a constant: nothing better can come of it, and all zeros of a program are in one."""
         match pattern:
             case Name(name):
                 return self.variable[name]
             case Apply(op=op, args=args):
                 code = primitive_code(op)
                 parts = self._columns(pattern)
+                e = "e0" if not self.fresh else self.new("e")
+                self.fresh = max(self.fresh, 1)
                 for kind, arg in zip(code.operands, args, strict=True):
                     parts.append(self.match(arg) if kind == "term" else self._shape(arg))
-                return f"({code.name} {' '.join(parts)})"
+                self.facts.append(f"(= {e} ({code.name} {' '.join(parts)}))")
+                if op not in CONSTANTS:
+                    self.facts.append(f"(= 0 (constant {e}))")
+                return e
             case _:
                 assert_never(pattern)
 
@@ -192,6 +199,8 @@ class _Writer:
                 self.facts.append(f"(is_{fact} {self._type_of(x)})")
             case ("scalar-type" | "real-type") as fact, (str(t),):
                 self.facts.append(f"(is_{fact.removesuffix('-type')} {self.variable[t]})")
+            case "varying", (str(x),):
+                self.facts.append(f"(= 0 (constant {self.variable[x]}))")
             case "entries", (str(t), str(n)):
                 self.facts.append(f"(= {self.variable[n]} (entries {self.variable[t]}))")
             case name, _:
@@ -238,7 +247,7 @@ class _Writer:
                 n, m = self.new("n"), self.new("m")
                 self.actions.append(f"(let {n} ({code.name} {' '.join(left)}))")
                 self.actions.append(f"(let {m} ({mirror(code)} {' '.join(right)}))")
-                self.actions += [f"(set (rp {n}) {m})", f"(set (ty {n}) {columns[-1]})"]
+                self.actions += [f"(set (rp {n}) {m})", f"(set (ty {n}) {columns[-1]})", f"(set (constant {n}) 0)"]
                 return n, m
             case _:
                 assert_never(pattern)
@@ -249,7 +258,7 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     kinds = variables(rule)
     side = read_rule(rule)
     w = _Writer(rule, attributes, {name: f"v{i}" for i, name in enumerate(kinds)})
-    w.facts.append(f"(= e0 {w.match(side.left)})")
+    w.match(side.left)
     for condition in (*read_conditions(rule), *read_guards(rule)):
         w.condition(condition)
     w.same_sides(side.right)

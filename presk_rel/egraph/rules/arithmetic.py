@@ -160,6 +160,7 @@ _NEGATION = (
         "(mul x (const :value (- c) :type s))",
         ("(scalar-type s)", "(type x t)", "(real-type t)"),
         "-(x · c) = x · (-c)",
+        guards=("(varying x)",),
     ),
 )
 
@@ -188,6 +189,7 @@ _LIKE_TERMS = (
         "(mul x (const :value 2 :type s))",
         ("(real x)", "(scalar-type s)", "(same-type root x)"),
         "x + x = x · 2",
+        guards=("(varying x)",),
     ),
     *(
         Rule(
@@ -196,7 +198,7 @@ _LIKE_TERMS = (
             f"(mul x (const :value ({sign} c {'d' if c else '1'}) :type s))",
             ("(type x t)", "(real-type t)", "(scalar-type s)"),
             f"x·c {sign} {'x·d = x·(c ' + sign + ' d)' if c else 'x = x·(c ' + sign + ' 1)'}",
-            guards=("(short c)", "(short d)") if c else ("(short c)",),
+            guards=("(varying x)", "(short c)", "(short d)") if c else ("(varying x)", "(short c)"),
         )
         for op, sign in (("add", "+"), ("sub", "-"))
         for c in (False, True)
@@ -208,7 +210,7 @@ _LIKE_TERMS = (
             f"(mul x (const :value ({sign} 1 c) :type s))",
             ("(type x t)", "(real-type t)", "(scalar-type s)"),
             f"x {sign} x·c = x·(1 {sign} c)",
-            guards=("(short c)",),
+            guards=("(varying x)", "(short c)"),
         )
         for op, sign in (("add", "+"), ("sub", "-"))
     ),
@@ -221,6 +223,7 @@ _NEAR = tuple(
         "(add (mul :type t x (const :value 2 :type s)) y)",
         ("(type x t)", "(type y t)", "(real-type t)", "(scalar-type s)"),
         "x + y + x = x·2 + y",
+        guards=("(varying x)",),
     )
     for name, sides in (
         ("outer-left", "(add :type t x y) x"),
@@ -252,6 +255,7 @@ _POWERS = (
         ("(type x t)", "(real x)"),
         "(xⁿ)ᵐ = xᵐⁿ",
         guards=(
+            "(varying x)",
             "(small m)",
             "(small n)",
         ),
@@ -262,7 +266,10 @@ _POWERS = (
         "(pow :n (+ n 1) x)",
         ("(type x t)", "(real x)"),
         "xⁿ · x = xⁿ⁺¹",
-        guards=("(small n)",),
+        guards=(
+            "(varying x)",
+            "(small n)",
+        ),
     ),
     Rule(
         "mul.pow-right",
@@ -270,7 +277,10 @@ _POWERS = (
         "(pow :n (+ n 1) x)",
         ("(type x t)", "(real x)"),
         "x · xⁿ = xⁿ⁺¹",
-        guards=("(small n)",),
+        guards=(
+            "(varying x)",
+            "(small n)",
+        ),
     ),
     Rule(
         "mul.pow-pow",
@@ -279,6 +289,7 @@ _POWERS = (
         ("(type x t)", "(real x)"),
         "xᵐ · xⁿ = xᵐ⁺ⁿ",
         guards=(
+            "(varying x)",
             "(small m)",
             "(small n)",
         ),
@@ -305,6 +316,7 @@ _POWERS = (
         "(x · c)ⁿ = xⁿ · cⁿ",
         "expand",
         guards=(
+            "(varying x)",
             "(short c)",
             "(small n)",
         ),
@@ -318,7 +330,10 @@ _CONSTANT_FACTORS = (
         "(mul x (const :value c :type s))",
         ("(scalar-type s)", "(same-type root x)", "(real x)"),
         "c · x = x · c",
-        guards=("(factor c)",),
+        guards=(
+            "(varying x)",
+            "(factor c)",
+        ),
     ),
     Rule(
         "mul.const-twice",
@@ -326,7 +341,7 @@ _CONSTANT_FACTORS = (
         "(mul x (const :value (* c d) :type s))",
         ("(scalar-type s)", "(type x t)", "(real x)"),
         "(x · c) · d = x · cd",
-        guards=("(short c)", "(short d)", "(factor c)", "(factor d)"),
+        guards=("(varying x)", "(short c)", "(short d)", "(factor c)", "(factor d)"),
     ),
     Rule(
         "div.const",
@@ -334,7 +349,10 @@ _CONSTANT_FACTORS = (
         "(mul x (const :value (/ 1 c) :type s))",
         ("(scalar-type s)", "(real x)", "(nonzero c)"),
         "x / c = x · c⁻¹",
-        guards=("(short c)",),
+        guards=(
+            "(varying x)",
+            "(short c)",
+        ),
     ),
     Rule(
         "mul.const-out-left",
@@ -343,7 +361,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type x u)", "(type root t)", "(real-type t)", "(real y)"),
         "(x · c) · y = (x · y) · c",
         "expand",
-        guards=("(factor c)", "(tensor y)"),
+        guards=("(varying x)", "(factor c)", "(tensor y)"),
     ),
     Rule(
         "mul.const-out-right",
@@ -352,7 +370,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)"),
         "x · (y · c) = (x · y) · c",
         "expand",
-        guards=("(factor c)", "(tensor x)"),
+        guards=("(varying x)", "(factor c)", "(tensor x)"),
     ),
     Rule(
         "mul.const-in-left",
@@ -361,7 +379,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type x u)", "(real x)", "(real y)"),
         "(x · y) · c = (x · c) · y",
         "expand",
-        guards=("(factor c)", "(tensor x)", "(tensor y)"),
+        guards=("(varying x)", "(factor c)", "(tensor x)", "(tensor y)"),
     ),
     Rule(
         "mul.const-in-right",
@@ -370,7 +388,7 @@ _CONSTANT_FACTORS = (
         ("(scalar-type s)", "(type y u)", "(real x)", "(real y)"),
         "(x · y) · c = x · (y · c)",
         "expand",
-        guards=("(factor c)", "(tensor x)", "(tensor y)"),
+        guards=("(varying x)", "(factor c)", "(tensor x)", "(tensor y)"),
     ),
 )
 
@@ -385,6 +403,7 @@ def _common_factor(op: str, sign: str, first: str, second: str) -> Rule:
         f"(mul x ({op} :type u y z))" if first == "left" else f"(mul ({op} :type u y z) x)",
         ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
         f"x·y {sign} x·z = x·(y {sign} z)",
+        "expand",
     )
 
 

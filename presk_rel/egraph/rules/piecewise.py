@@ -112,7 +112,7 @@ _SCALED = (
             ("(type x t)", "(type root t)", "(scalar-type s)", "(positive c)"),
             f"{f}(x · c) = {f}(x) · c for c > 0",
             "expand",
-            ("(factor c)",),
+            ("(varying x)", "(factor c)"),
         )
         for f in ("relu", "abs")
     ),
@@ -123,7 +123,7 @@ _SCALED = (
         ("(type x t)", "(type root t)", "(scalar-type s)", "(negative c)"),
         "|x · c| = |x| · (-c) for c < 0",
         "expand",
-        ("(factor c)",),
+        ("(varying x)", "(factor c)"),
     ),
     *(
         Rule(
