@@ -136,15 +136,15 @@ class Session:
         self.entry(entry)
         return self.optimized(entry, request.dims).program if request.optimize else self.differentiated
 
-    def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, str]]:
-        """Where the entry's names are read last, by the liveness relation of rules.dl: what the executor frees by."""
-        from presk_rel.core.core_facts import liveness_facts
-        from presk_rel.rules.analysis import analyse_liveness
+    def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, int]]:
+        """Where names are read last, in every function that the entry reaches, by the liveness relation of rules.dl:
+        what the executor frees by."""
+        from presk_rel.core.analysis import liveness, reached
 
         with self._pass("analyse"):
-            function = program.functions[entry]
-            last = analyse_liveness(liveness_facts([function]), self.engine).last_use.get(entry, {})
-            return [(entry, name, function.bindings[i].name) for name, i in last.items()]
+            functions = reached(program, entry)
+            last_use = liveness(functions, self.engine).last_use
+            return [(f.name, name, i) for f in functions for name, i in last_use.get(f.name, {}).items()]
 
     # --------------------------------------------------------------------------------------------------- queries
 

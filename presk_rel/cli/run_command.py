@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +22,9 @@ from presk_rel.cli.common import (
 )
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.pipeline import Request, Session
+
+if TYPE_CHECKING:
+    from presk_rel.exec.exact.run import RunResult
 
 
 @click.command("run", epilog="Example:  presk run examples/mlp.psk --entry mse_grad --dim B=2 --dim D=4 --json")
@@ -40,7 +44,8 @@ from presk_rel.pipeline import Request, Session
 @click.option("--no-opt", is_flag=True, help="Run the program as differentiated, not optimized.")
 @click.option("--verify", is_flag=True, help="Check the optimization's proof first.")
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Store tensors: .npz or .safetensors.")
-@click.option("--time", "with_time", is_flag=True, help="Print the time of each phase.")
+@click.option("--time", "with_time", is_flag=True, help="Print the time of each phase and binding.")
+@click.option("--memory", "with_memory", is_flag=True, help="Print the memory at the peak and of each binding.")
 @click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
 def command(
     file: str,
@@ -63,12 +68,14 @@ def command(
     verify: bool,
     out: str | None,
     with_time: bool,
+    with_memory: bool,
     remat: Any,
 ) -> None:
     """Run an entry: its exact value, correctly rounded and proven; or on torch."""
     report = Report("run", as_json, debug)
 
     def body() -> Outcome:
+        from presk_rel.cli.run_costs import Progress, binding_costs
         from presk_rel.exec.exact.run import Options
         from presk_rel.exec.literals import arguments
 
@@ -80,8 +87,19 @@ def command(
         if executor == "torch":
             document, text, value = _torch(program, name, request, dtype, device)
         else:
-            options = Options(bits=bits, digits=digits, kernel=kernel, max_bits=max_bits)
-            document, text, value = _exact(program, name, request, options)
+            progress = Progress(sys.stderr)
+            options = Options(bits=bits, digits=digits, kernel=kernel, max_bits=max_bits, progress=progress)
+            try:
+                result = program.run_exact(name, request, options)
+            except KeyboardInterrupt:
+                return Outcome({"interrupted": True, "computed": progress.document()}, progress.said(), 130)
+            finally:
+                progress.clear()
+            document, text = _exact(name, result)
+            value = result.value
+            costs = binding_costs(result, time=with_time, memory=with_memory)
+            document |= costs.document
+            text += costs.text
         if out is not None:
             from presk_rel.exec.render import store
 
@@ -110,10 +128,9 @@ def _verify(program: Session, entry: str, request: Request, *, wanted: bool) -> 
         raise PreskError([Diagnostic("E8001", verdict.summary(), None)])
 
 
-def _exact(program: Session, entry: str, request: Request, options: Any) -> tuple[dict[str, Any], str, Any]:
+def _exact(entry: str, result: RunResult) -> tuple[dict[str, Any], str]:
     from presk_rel.exec.render import to_json, to_text
 
-    result = program.run_exact(entry, request, options)
     document = {
         "entry": entry,
         "result": to_json(result.value),
@@ -126,7 +143,7 @@ def _exact(program: Session, entry: str, request: Request, options: Any) -> tupl
         "proven": result.kernel == "balls",
         "precision": result.precision,
     }
-    return document, to_text(result.value), result.value
+    return document, to_text(result.value)
 
 
 def _torch(program: Session, entry: str, request: Request, dtype: Any, device: str) -> tuple[dict[str, Any], str, Any]:

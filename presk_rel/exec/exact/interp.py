@@ -103,7 +103,6 @@ class Interpreter:
                 self._execute(frames, frame, frame.fn.bindings[frame.pc])
                 continue
             value = frame.values[frame.fn.ret]
-            self.leave(frame)
             frames.pop()
             if not frames:
                 return value
@@ -120,17 +119,11 @@ class Interpreter:
         values = {p.name: self._named(v, p.type, env, name) for p, v in zip(fn.params, args, strict=True)}
         return Frame(fn, env, {p.name: p.type for p in fn.params}, values)
 
-    def leave(self, frame: Frame) -> None:
-        """An activation is about to end; the estimator counts here."""
-
     def bound(self, frame: Frame, binding: Binding, value: Value) -> None:
-        """A value was bound; the estimator counts here."""
+        """A value was bound; a test counts here."""
 
     def iterating(self, loop: Loop) -> None:
         """An iteration of a fold begins; the estimator counts here."""
-
-    def dropped(self, frame: Frame, name: str) -> None:
-        """A name is dropped; the estimator counts here."""
 
     def _bind(self, frame: Frame, binding: Binding, value: Value) -> None:
         where = f"`{binding.name}` in `{frame.fn.name}`"
@@ -161,7 +154,6 @@ class Interpreter:
         args = tuple(frame.values[v] for v in operands(binding.op))
         for name in self.dead_after.get((frame.fn.name, frame.pc), ()):
             if name != frame.fn.ret and name in frame.values:
-                self.dropped(frame, name)
                 del frame.values[name]
         if len(frames) > MAX_DEPTH:
             fail(

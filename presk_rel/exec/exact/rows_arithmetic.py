@@ -67,7 +67,9 @@ def row_sum_squares(step: Step) -> Value:
     for _, leaf in leaves(step.args[0]):
         if isinstance(leaf, Tensor):
             squares = step.kernel.power(leaf.data, 2, step.site)
-            sum_of = step.kernel.binary("add", sum_of, step.kernel.total(squares, tuple(range(squares.ndim))), step.site)
+            sum_of = step.kernel.binary(
+                "add", sum_of, step.kernel.total(squares, tuple(range(squares.ndim))), step.site
+            )
     return step.result(sum_of)
 
 

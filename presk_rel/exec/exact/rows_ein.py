@@ -38,7 +38,9 @@ def row_ein(step: Step) -> Value:
     while waiting:
         following = waiting.pop(0)
         kept = {*spec.result, *(n for other in waiting for n in other.names)}
-        done = _pair(step, summed(step, done, kept | {*following.names}), summed(step, following, kept | {*done.names}), kept)
+        done = _pair(
+            step, summed(step, done, kept | {*following.names}), summed(step, following, kept | {*done.names}), kept
+        )
     return step.result(summed(step, done, {*spec.result}).ordered(spec.result))
 
 

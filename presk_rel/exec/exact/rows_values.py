@@ -190,7 +190,7 @@ def row_scatter_params(step: Step) -> Value:
 def with_slice(whole: Value, i: int, part: Value) -> Value:
     """A stack with slice `i` replaced; a unit stays."""
     match whole, part:
-        case (Tensor() | IndexTensor() | MaskTensor()), (Tensor() | IndexTensor() | MaskTensor()):
+        case ((Tensor() | IndexTensor() | MaskTensor()), (Tensor() | IndexTensor() | MaskTensor())):
             data = np.array(whole.data)
             data[i, ...] = part.data
             return replace(whole, data=data)

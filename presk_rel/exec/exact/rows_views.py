@@ -55,7 +55,9 @@ def selector(step: Step, operand: int) -> tuple[Any, ...]:
 
 
 def row_select(step: Step) -> Value:
-    return step.result(step.data(0)[selector(step, 0)])
+    """A small part is copied, so that the rest can go when its last reader has."""
+    part = step.data(0)[selector(step, 0)]
+    return step.result(part if is_constant(part) or part.size * 2 > step.data(0).size else np.array(part))
 
 
 def row_scatter(step: Step) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,12 +11,12 @@ from presk_rel.core.ir import Program
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.exec import inputs
-from presk_rel.exec.exact.interp import Interpreter, LastUse
-from presk_rel.exec.exact.kernel import filled
+from presk_rel.exec.exact.interp import Interpreter, LastUse, Times
+from presk_rel.exec.exact.kernel import Site, filled
 from presk_rel.exec.exact.mp import GUARD_BITS, Measured
-from presk_rel.exec.exact.proven import Goal, Progress, at_precision, inject, prove
+from presk_rel.exec.exact.proven import Goal, at_precision, inject, prove
 from presk_rel.exec.exact.rounding import round_rational
-from presk_rel.exec.exact.sizes import Estimate, Estimator, check_fits, estimate
+from presk_rel.exec.exact.sizes import Estimate, Estimator, check_fits, estimate, real_bytes
 from presk_rel.exec.literals import Node
 from presk_rel.exec.shapes import fail
 from presk_rel.exec.values import Leaf, Rounded, Tensor, Value, map_leaves
@@ -24,6 +24,9 @@ from presk_rel.exec.values import Leaf, Rounded, Tensor, Value, map_leaves
 KernelName = Literal["balls", "mpmath"]
 MIN_BITS, MAX_BITS = 24, 10_000
 LOG10_2 = 0.30102999566398119
+Progress = Callable[[int, int, Site], None]
+"""Called before every primitive with the working precision, the number of primitives that an attempt executes (as
+estimated), and the site, whose `step` counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,23 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class BindingCost:
+    """What one binding of PSK-Core cost: executions in one attempt, seconds in all attempts, bytes of the reals that
+    one execution makes (views and repeated entries make none)."""
+
+    function: str
+    binding: str
+    type: str
+    times: int
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """`value` holds `Rounded` decimals for reals; `raw` the kernel's own numbers (balls, or mpmath's). `precision` is
-    the working precision of the last attempt. `phases` are seconds, by name, in order."""
+    the working precision of the last attempt. `phases` are seconds, by name, in order; `costs` those of every binding, in
+    order of first execution."""
 
     entry: str
     type: Type
@@ -60,6 +77,12 @@ class RunResult:
     attempts: tuple[int, ...]
     estimate: Estimate
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    costs: tuple[BindingCost, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Of the reals held at the peak, as estimated."""
+        return self.estimate.bytes_at(self.precision)
 
 
 def digits_of(bits: int) -> int:
@@ -89,7 +112,7 @@ def run_exact(
     clock.lap("inputs")
     goal = Goal(
         program, bound.fn.name, args, bound.env.dims, options.bits, digits, _cap(options), found.chain,
-        options.last_use, options.extra_bits, options.progress,
+        options.last_use, options.extra_bits, _reported(options.progress, found.primitives),
     )  # fmt: skip
     if options.kernel == "mpmath":
         value, raw, precision = _measured(goal)
@@ -100,8 +123,20 @@ def run_exact(
     clock.lap("run")
     return RunResult(
         bound.fn.name, bound.fn.result, value, raw, args, dict(bound.env.dims), options.bits, digits, seed,
-        options.kernel, precision, attempts, found, clock.phases,
+        options.kernel, precision, attempts, found, clock.phases, _costs(found, goal.times, precision),
     )  # fmt: skip
+
+
+def _reported(report: Progress | None, primitives: int) -> Callable[[int, Site], None] | None:
+    return None if report is None else lambda precision, site: report(precision, primitives, site)
+
+
+def _costs(found: Estimate, times: Times, precision: int) -> tuple[BindingCost, ...]:
+    each = real_bytes(precision)
+    return tuple(
+        BindingCost(c.function, c.binding, c.type, c.times, times.get((c.function, c.binding), 0.0), c.entries * each)
+        for c in found.costs
+    )
 
 
 class _Clock:
@@ -163,7 +198,7 @@ def _measured(goal: Goal) -> tuple[Value, Value, int]:
     precision = goal.bits + GUARD_BITS + goal.extra_bits
     kernel = Measured(precision)
     progress = at_precision(goal.progress, precision)
-    interpreter = Interpreter(goal.program, kernel, last_use=goal.last_use, progress=progress)
+    interpreter = Interpreter(goal.program, kernel, last_use=goal.last_use, progress=progress, times=goal.times)
     raw = interpreter.run(goal.entry, inject(kernel, goal.args), goal.dims)
 
     def leaf(v: Leaf) -> Value:

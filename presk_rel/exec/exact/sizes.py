@@ -8,17 +8,18 @@ A fold is entered once: its iterations are alike.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from presk_rel.core.ir import Binding, Call, Fold, Prim, Program
+from presk_rel.core.ir import Binding, Fold, Prim, Program
 from presk_rel.core.prims import PRIMS
-from presk_rel.elab.ty import Hyper, Idx, Mask, Params, Real, TupleOf, Type, field_names, field_type
+from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.exec.exact.defined import check_defined
 from presk_rel.exec.exact.interp import Frame, Interpreter, LastUse, Loop
-from presk_rel.exec.exact.kernel import Events, Site
+from presk_rel.exec.exact.kernel import Choices, Events, Site
+from presk_rel.exec.exact.rational_rows import RATIONAL_ROWS
 from presk_rel.exec.exact.rows import ROWS, STRUCTURAL
 from presk_rel.exec.shapes import Env, axes, fail, length
 from presk_rel.exec.values import (
@@ -28,6 +29,7 @@ from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
     KeyValue,
+    Leaf,
     MaskTensor,
     RunAxes,
     StackValue,
@@ -37,11 +39,14 @@ from presk_rel.exec.values import (
     Value,
     count,
     leaves,
+    map_leaves,
     shape_of,
 )
 
 REPEATING = frozenset({"zeros", "ones", "zeros_like", "ones_like", "broadcast_like", "mean_vjp"})
 """The primitives whose result repeats entries without holding them."""
+COPIES = frozenset({"index", "slice"})
+"""Views that are small: they are copied, so that what they are views of can go."""
 HEAVY = frozenset({
     "dot", "dot_vjp_l", "dot_vjp_r", "mean", "sum", "sum_to", "ein", "softmax", "cross_entropy", "cross_entropy_vjp",
     "embed_vjp", "sum_squares",
@@ -51,36 +56,79 @@ SHARE = 0.8
 """The share of the machine's memory that a run may take."""
 
 
+@dataclass(slots=True)
+class Meter:
+    """Counts reals: those held now, and at the peak."""
+
+    live: int = 0
+    peak: int = 0
+
+
+class Buffer:
+    """The memory behind an array, held as long as a value refers to it: Python's own counting of references does for
+    the estimate what it will do for the run."""
+
+    __slots__ = ("meter", "size")
+
+    def __init__(self, meter: Meter, size: int) -> None:
+        self.meter, self.size = meter, size
+        meter.live += size
+        meter.peak = max(meter.peak, meter.live)
+
+    def __del__(self) -> None:
+        self.meter.live -= self.size
+
+
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """Stands for an array; `chain` is the length of the longest chain of arithmetic behind it."""
+    """Stands for an array; `chain` is the length of the longest chain of arithmetic behind it, `buffers` its memory."""
 
     shape: tuple[int, ...]
     chain: int
+    buffers: tuple[Buffer, ...] = ()
 
     def __getitem__(self, _index: object) -> Blank:
-        return Blank(self.shape[1:], self.chain)
+        return Blank(self.shape[1:], self.chain, self.buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one binding costs: how often it is executed, and the reals it makes each time."""
+
+    function: str
+    binding: str
+    type: str
+    times: int
+    entries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`entries`: reals held at the peak; `largest`: the binding that holds most of them, in words; `primitives`: how
-    many are executed; `chain`: the longest chain of arithmetic operations."""
+    """`entries`: reals held at the peak; `largest`: the binding that makes most of them, in words; `primitives`: how
+    many are executed; `chain`: the longest chain of arithmetic operations; `costs`: those of every binding, in order of
+    first execution."""
 
     entries: int
     largest: str
     primitives: int
     chain: int
+    costs: tuple[Cost, ...]
 
     def bytes_at(self, precision: int) -> int:
-        """A ball is a Python object of 64 bytes, a pointer to it, and its mantissa's limbs with their heap block."""
-        return self.entries * (72 + 16 + 8 * (precision // 64 + 1))
+        """Bytes at the peak."""
+        return self.entries * real_bytes(precision)
+
+
+def real_bytes(precision: int) -> int:
+    """A ball is a Python object of 64 bytes, a pointer to it, and its mantissa's limbs with their heap block."""
+    return 72 + 16 + 8 * (precision // 64 + 1)
 
 
 class _NoNumbers:
     """The kernel that computes nothing; only `rational` is ever asked for."""
 
     name = "sizes"
+    rows = RATIONAL_ROWS  # never asked
 
     def __init__(self) -> None:
         self.events = Events()
@@ -90,6 +138,12 @@ class _NoNumbers:
         return blank
 
     def inject(self, data: HostReals) -> Array:
+        raise NotImplementedError
+
+    def pi(self) -> Array:
+        raise NotImplementedError
+
+    def settle(self, chosen: Choices, shape: tuple[int, ...], site: Site, what: Callable[[int], str]) -> list[int]:
         raise NotImplementedError
 
     def unary(self, op: str, x: Array, site: Site) -> Array:
@@ -117,16 +171,15 @@ def entries_of(value: Value) -> int:
 
 
 class Estimator(Interpreter):
-    """See the module's head; `live` and `peak` count reals."""
+    """See the module's head."""
 
     def __init__(self, program: Program, last_use: LastUse = ()) -> None:
         super().__init__(program, _NoNumbers(), last_use=last_use)
-        self.live = 0
-        self.peak = 0
+        self.meter = Meter()
         self.largest = (0, "the arguments")
         self.multiplier = 1
         self.primitives = 0
-        self.owned: dict[int, dict[str, int]] = {}
+        self.costs: dict[tuple[str, str], Cost] = {}
         self.starts: dict[int, int] = {}
 
     def primitive(self, frame: Frame, binding: Binding, op: Prim, args: tuple[Value, ...]) -> Value:
@@ -135,12 +188,25 @@ class Estimator(Interpreter):
         step = self.step(frame, binding, op, args)
         check_defined(step)
         if op.op in STRUCTURAL or isinstance(binding.type, Hyper):
+            self._count(frame, binding, 0)
             return ROWS[op.op](step)
         if op.op in HEAVY:
-            self.peak = max(self.peak, self.live + sum(entries_of(a) for a in args))
+            extra = sum(entries_of(a) for a in args)
+            self.meter.peak = max(self.meter.peak, self.meter.live + extra)
         chain = max((chain_of(a) for a in args), default=0)
-        cost = 0 if PRIMS[op.op].view or op.op in REPEATING else 2 if op.op in HEAVY else 1
-        return self.blank(binding.type, frame.env, chain + cost, step.where)
+        view = PRIMS[op.op].view and op.op not in COPIES
+        value = self.blank(binding.type, frame.env, chain + _steps(op.op), step.where)
+        size = 0 if view or op.op in REPEATING else entries_of(value)
+        self._count(frame, binding, size)
+        return _held(value, _buffers(args[0]) if view and args else (Buffer(self.meter, size),))
+
+    def _count(self, frame: Frame, binding: Binding, size: int) -> None:
+        at = (frame.fn.name, binding.name)
+        before = self.costs.get(at)
+        times = self.multiplier + (before.times if before is not None else 0)
+        self.costs[at] = Cost(*at, str(binding.type), times, max(size, before.entries if before is not None else 0))
+        if size > self.largest[0]:
+            self.largest = (size, f"`{binding.name} : {binding.type}` in `{frame.fn.name}`")
 
     def blank(self, ty: Type, env: Env, chain: int, where: str) -> Value:
         """A value of a type, without numbers."""
@@ -149,9 +215,11 @@ class Estimator(Interpreter):
                 run = axes(shape, env, where)
                 return Tensor(run, Blank(shape_of(run), chain))
             case Idx(bound, shape):
-                return IndexTensor(length(bound, env, where), axes(shape, env, where), Blank((), 0))
+                run = axes(shape, env, where)
+                return IndexTensor(length(bound, env, where), run, Blank(shape_of(run), 0))
             case Mask(shape):
-                return MaskTensor(axes(shape, env, where), Blank((), 0))
+                run = axes(shape, env, where)
+                return MaskTensor(run, Blank(shape_of(run), 0))
             case TupleOf(items):
                 return TupleValue(tuple(self.blank(t, env, chain, where) for t in items))
             case Params(instance):
@@ -162,31 +230,10 @@ class Estimator(Interpreter):
                 return TreeValue(fields)
             case Hyper(kind):
                 return HyperValue(kind, Fraction(1))
+            case Key(shape) if shape.axes:
+                return StackValue((KeyValue(bytes(32)),))
             case _:
                 return KeyValue(bytes(32))
-
-    # ------------------------------------------------------------------------------------------------------- memory
-
-    def bound(self, frame: Frame, binding: Binding, value: Value) -> None:
-        op = binding.op
-        held = isinstance(op, Call | Fold) or (
-            isinstance(op, Prim) and not PRIMS[op.op].view and op.op not in REPEATING
-        )
-        size = entries_of(value) if held else 0
-        self._hold(frame, binding.name, size, binding)
-
-    def _hold(self, frame: Frame, name: str, size: int, binding: Binding | None) -> None:
-        self.owned.setdefault(id(frame), {})[name] = size
-        self.live += size
-        self.peak = max(self.peak, self.live)
-        if binding is not None and size > self.largest[0]:
-            self.largest = (size, f"`{binding.name} : {binding.type}` in `{frame.fn.name}`")
-
-    def dropped(self, frame: Frame, name: str) -> None:
-        self.live -= self.owned.get(id(frame), {}).pop(name, 0)
-
-    def leave(self, frame: Frame) -> None:
-        self.live -= sum(self.owned.pop(id(frame), {}).values())
 
     # -------------------------------------------------------------------------------------------------------- folds
 
@@ -203,19 +250,35 @@ class Estimator(Interpreter):
         chain = before + (chain_of(loop.acc) - before) * max(loop.total, 1)
         if not loop.fold.scan:
             return _with_chain(loop.acc, chain)
-        return TupleValue((_with_chain(loop.acc, chain), _stacked(loop.acc, loop.total, chain)))
+        history = _stacked(loop.acc, loop.total, chain)
+        history = _held(history, (Buffer(self.meter, entries_of(history)),))
+        return TupleValue((_with_chain(loop.acc, chain), history))
+
+
+def _steps(op: str) -> int:
+    """What a primitive adds to a chain of arithmetic."""
+    return 0 if PRIMS[op].view or op in REPEATING else 2 if op in HEAVY else 1
+
+
+def _buffers(value: Value) -> tuple[Buffer, ...]:
+    found = [b for _, v in leaves(value) if isinstance(v, Tensor) for b in v.data.buffers]
+    return tuple(dict.fromkeys(found))
+
+
+def _held(value: Value, buffers: tuple[Buffer, ...]) -> Value:
+    """`value` with the memory behind it."""
+
+    def leaf(v: Leaf) -> Value:
+        return Tensor(v.axes, replace(v.data, buffers=buffers)) if isinstance(v, Tensor) else v
+
+    return map_leaves(leaf, value)
 
 
 def _with_chain(value: Value, chain: int) -> Value:
-    match value:
-        case Tensor(run, data):
-            return Tensor(run, Blank(data.shape, chain))
-        case TupleValue(items):
-            return TupleValue(tuple(_with_chain(v, chain) for v in items))
-        case TreeValue(fields):
-            return TreeValue({n: _with_chain(v, chain) for n, v in fields.items()})
-        case _:
-            return value
+    def leaf(v: Leaf) -> Value:
+        return Tensor(v.axes, replace(v.data, chain=chain)) if isinstance(v, Tensor) else v
+
+    return map_leaves(leaf, value)
 
 
 def _stacked(value: Value, n: int, chain: int) -> Value:
@@ -237,17 +300,15 @@ def _stacked(value: Value, n: int, chain: int) -> Value:
             return StackValue((value,))
 
 
-def blank_like(value: Value) -> Value:
+def blank_like(value: Value, meter: Meter) -> Value:
     """An argument without its numbers."""
-    match value:
-        case Tensor(run, _):
-            return Tensor(run, Blank(shape_of(run), 0))
-        case TupleValue(items):
-            return TupleValue(tuple(blank_like(v) for v in items))
-        case TreeValue(fields):
-            return TreeValue({n: blank_like(v) for n, v in fields.items()})
-        case _:
-            return value
+
+    def leaf(v: Leaf) -> Value:
+        if not isinstance(v, Tensor):
+            return v
+        return Tensor(v.axes, Blank(shape_of(v.axes), 0, (Buffer(meter, count(v.axes)),)))
+
+    return map_leaves(leaf, value)
 
 
 def estimate(
@@ -255,12 +316,10 @@ def estimate(
 ) -> Estimate:
     """What a run of `entry` takes. `args` may be blank (`Estimator.blank`) or real: only their shapes are read."""
     estimator = Estimator(program, last_use)
-    blanks = tuple(blank_like(a) for a in args)
-    estimator.live = estimator.peak = sum(entries_of(a) for a in blanks)
-    estimator.largest = (estimator.peak, "the arguments")
-    result = estimator.run(entry, blanks, dims)
-    entries = max(estimator.peak, entries_of(result) * 2)
-    return Estimate(entries, estimator.largest[1], estimator.primitives, chain_of(result))
+    result = estimator.run(entry, tuple(blank_like(a, estimator.meter) for a in args), dims)
+    entries = max(estimator.meter.peak, entries_of(result) * 2)
+    costs = tuple(estimator.costs.values())
+    return Estimate(entries, estimator.largest[1], estimator.primitives, chain_of(result), costs)
 
 
 # -------------------------------------------------------------------------------------------------------------- limits
