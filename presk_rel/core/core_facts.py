@@ -10,11 +10,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Param, Prim, Program, Var, operands
-from presk_rel.core.leaves import flows, is_one, leaves
+from presk_rel.core.ir import (
+    Apply,
+    Binding,
+    Call,
+    Closure,
+    Fold,
+    Function,
+    Grad,
+    Jvp,
+    Param,
+    Prim,
+    Program,
+    Var,
+    Vjp,
+    operands,
+)
+from presk_rel.core.leaves import at, flows, is_one, leaves
 from presk_rel.core.prims import PRIMS, PrimRow
 from presk_rel.diagnostics import NOWHERE, Span
-from presk_rel.elab.ty import Idx, Type
+from presk_rel.elab.ty import Idx, Key, TupleOf, Type
 
 Row = tuple[str | int, ...]
 Rows = dict[str, list[Row]]
@@ -88,6 +103,8 @@ class _Collector:
         for binding in function.bindings:
             self.binding(function.name, binding, types)
             types[binding.name] = binding.type
+        for name, ty in types.items():
+            self.keys(function.name, name, ty)
         for leaf in self.leaves(types[function.ret]):
             self.add("result", function.name, leaf, variable(function.name, function.ret, leaf))
         self.reads(function)
@@ -96,6 +113,13 @@ class _Collector:
         self.add("parameter", function.name, index, param.name)
         for leaf in self.leaves(param.type):
             self.add("formal", function.name, index, leaf, variable(function.name, param.name, leaf))
+
+    def keys(self, fn: str, name: Var, ty: Type) -> None:
+        if not isinstance(ty, Key | TupleOf):
+            return
+        for leaf in self.leaves(ty):
+            if isinstance(at(ty, leaf), Key):
+                self.add("is_key", variable(fn, name, leaf))
 
     def reads(self, function: Function) -> None:
         for index, binding in enumerate(function.bindings):
@@ -119,7 +143,7 @@ class _Collector:
                 self.add("closure", site, fn, callee)
                 self.add("captures", site, len(captured))
                 self.given(fn, site, enumerate(captured), types)
-            case Grad(of):
+            case Grad(of) | Vjp(of) | Jvp(of):
                 self.add("gradient", site, fn, variable(fn, of))
             case Apply(function, args):
                 self.add("apply", site, fn, variable(fn, function))
@@ -135,6 +159,9 @@ class _Collector:
         site = variable(fn, binding.name)
         if row.effect is not None:
             self.add("performs", site, fn, prim.op, row.effect)
+            for arg in prim.args:
+                if isinstance(types[arg], Key):
+                    self.add("draws_from", site, variable(fn, arg), prim.op)
         given = tuple(types[arg] for arg in prim.args)
         name = INDEX_TO_REAL if prim.op == "real" and isinstance(given[0], Idx) else prim.op
         for operand, source, target in flows(prim, given, binding.type, ignored=row.shape_only):
@@ -157,6 +184,7 @@ class _Collector:
         site = variable(fn, binding.name)
         self.add("call", site, fn, fold.body)
         self.given(fn, site, enumerate((*fold.stacked, fold.acc, *fold.extras)), types)
+        self.add("shared_from", site, len(fold.stacked) + 1)
         split = fold.scan and not is_one(binding.type)
         for leaf in self.leaves(types[fold.acc]):
             acc = variable(fn, binding.name, _component(0, leaf) if split else "" if fold.scan else leaf)

@@ -33,6 +33,14 @@ def leaves(ty: Type) -> tuple[str, ...]:
     return tuple(paths)
 
 
+def at(ty: Type, leaf: str) -> Type:
+    """The type of a leaf."""
+    for index in leaf.split(".") if leaf else ():
+        assert isinstance(ty, TupleOf)
+        ty = ty.items[int(index)]
+    return ty
+
+
 def is_one(ty: Type) -> bool:
     """Whether a value has the one leaf with the empty path."""
     return leaves(ty) == ("",)

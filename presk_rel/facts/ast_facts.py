@@ -108,6 +108,7 @@ class _Collector:
         match decl:
             case ast.Import(alias=alias):
                 alias_id = self.declare(place.scope, alias, "import")
+                self._watch(alias, "import")
                 if alias_id in imports:
                     self.add("alias", alias_id, file_scope(imports[alias_id]))
             case ast.Const(name=name, type=annotation, value=value):
@@ -150,10 +151,12 @@ class _Collector:
             case ast.Param(names=names, type=annotation):
                 for name in names:
                     self.declare(place.scope, name, "parameter")
+                    self._watch(name, "param")
                 self.walk([annotation], place)
             case ast.Use(names=names, module=module):
                 for name in names:
                     self._holder(self.declare(place.scope, name, "use"), module)
+                    self._watch(name, "use")
                 self.walk([module], replace(place, owner=place.scope))
             case ast.Fn():
                 self._function(member, path, place)
@@ -168,6 +171,7 @@ class _Collector:
             self.declare(scope, type_param.name, "typeparam")
         for param in function.params:
             decl = self.declare(arguments.scope, param.name, "axis" if param.is_axis else "argument")
+            self._watch(param.name, "argument")
             self._holder(decl, param.type)
         signature = replace(arguments, scope=scope, signature=scope)
         self.walk([*(param.type for param in function.params), function.result], signature)
@@ -200,6 +204,11 @@ class _Collector:
         if ident.text != "_":
             self._declare_id(scope, ident.text, decl, kind)
         return decl
+
+    def _watch(self, ident: ast.Ident, what: str) -> None:
+        """`ident` declares something that should be used, unless its name says that it need not be."""
+        if not ident.text.startswith("_"):
+            self.add("watched", decl_id(ident), what)
 
     def _stand(self, name: str, span: Span) -> None:
         self.spans[name] = span
@@ -245,7 +254,7 @@ class _Collector:
                 self._lets(node, place)
             case ast.Lambda(pattern=pattern, type=annotation, body=body):
                 inner = self._binder_scope(use_id(node.span), place)
-                self._bind(inner.scope, pattern)
+                self._bind(inner.scope, pattern, "argument")
                 self._push([body], inner)
                 self._push([annotation], place)
             case ast.Field(base=base):
@@ -264,6 +273,7 @@ class _Collector:
             self.add("dim_position", use, place.signature, span.start.offset)
 
     def _field(self, node: ast.Field, place: _Place) -> None:
+        self.add("picked", node.name.text)
         head = path_use(node.base)
         if head is not None:
             use = use_id(node.name.span)
@@ -286,7 +296,7 @@ class _Collector:
         while isinstance(body, ast.Let):
             values.append((body.value, place))
             place = self._binder_scope(use_id(body.span), place)
-            self._bind(place.scope, body.pattern)
+            self._bind(place.scope, body.pattern, "let")
             scopes.append(place.scope)
             body = body.body
         for scope, outer, region in jumps(len(scopes)):
@@ -302,12 +312,13 @@ class _Collector:
             self.add("within", scope, outer.function)
         return replace(outer, scope=scope)
 
-    def _bind(self, scope: str, pattern: ast.Pattern) -> None:
+    def _bind(self, scope: str, pattern: ast.Pattern, what: str) -> None:
         todo = [pattern]
         while todo:
             match todo.pop():
                 case ast.NamePattern(name=name):
                     self.declare(scope, name, "local")
+                    self._watch(name, what)
                 case ast.TuplePattern(items=items):
                     todo.extend(reversed(items))
 

@@ -1,4 +1,4 @@
-"""The relations about source programs: `rules/scopes.dl` and `rules/calls.dl`."""
+"""The relations about source programs: `rules/scopes.dl`, `rules/unused.dl` and `rules/calls.dl`."""
 
 from __future__ import annotations
 
@@ -59,6 +59,11 @@ AST_ROWS: tuple[RelationRow, ...] = (
     _derived("duplicate(decl earlier)", "{decl} repeats the name of {earlier} in one scope"),
     _derived("shadows(decl outer)", "{decl} hides {outer}"),
     _input("position(name file line# column#)", "{name} stands at {file}:{line}:{column}"),
+    # unused.dl
+    _input("watched(decl what)", "{decl}, a {what}, is there to be used"),
+    _input("picked(name)", "a member called {name} is picked out of a value"),
+    _derived("used(decl)", "something uses {decl}"),
+    _derived("unused(decl what)", "nothing uses {decl}, a {what}"),
     # calls.dl: inputs
     _input("mention(decl index# use)", "mention number {index} of {decl} is at {use}"),
     _input("extent(decl mentions#)", "{decl} has {mentions} mentions"),

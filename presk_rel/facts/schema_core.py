@@ -1,4 +1,5 @@
-"""The relations about PSK-Core: `rules/effects.dl`, `rules/regularity.dl`, `rules/liveness.dl`, the end of
+"""The relations about PSK-Core: `rules/effects.dl`, `rules/regularity.dl`, `rules/keys.dl`,
+`rules/liveness.dl`, the end of
 `rules/calls.dl`."""
 
 from __future__ import annotations
@@ -62,6 +63,20 @@ CORE_ROWS: tuple[RelationRow, ...] = (
     _derived("regularity(fn param class)", "{fn} is {class} in {param}"),
     _derived("taken_by(site callee formal mode)", "{site} is the gradient of {callee} by {formal} ({mode})"),
     _derived("grad_illegal(site callee formal)", "{site} is the gradient of {callee}, which is Disc in {formal}"),
+    # keys.dl
+    _input("is_key(variable)", "{variable} is a key"),
+    _input("draws_from(site key prim)", "{prim}, at {site}, draws from {key}"),
+    _input("shared_from(site index#)", "the iterations of the fold {site} share its arguments from number {index} on"),
+    _derived("structural(prim)", "{prim} only puts values together or takes them apart"),
+    _derived("key_root(variable)", "{variable} is the first name of a key"),
+    _derived("hands_on(source target)", "{target} is the key {source}"),
+    _derived("same_key(variable root)", "{variable} is the key {root}"),
+    _derived("handed(variable)", "{variable} is a key that has another name"),
+    _derived("draws(site key by)", "{by} draws from {key} at {site}"),
+    _derived("spends(formal)", "the function of {formal} draws from it"),
+    _derived("drawn(root site by)", "{by} draws from the key {root} at {site}"),
+    _derived("reused(root)", "the key {root} is drawn from more than once"),
+    _derived("one_key(site key formal)", "every iteration of the fold {site} draws from {key}, its {formal}"),
     # liveness.dl
     _input("bound(fn index# var)", "binding {index} of {fn} is {var}"),
     _input("reads(fn index# var operand)", "binding {index} of {fn}, {var}, reads {operand}"),

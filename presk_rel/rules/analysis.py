@@ -24,11 +24,12 @@ CycleKind = Literal["function", "module", "type"]
 _CYCLE_KINDS: dict[str, CycleKind] = {"function": "function", "module": "module", "model": "module", "type": "type"}
 
 NAME_RELATIONS = frozenset(
-    ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive")
+    ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive", "unused")
 )
 LIVENESS_RELATIONS = frozenset(("live", "dead", "last_use"))
 CORE_RELATIONS = LIVENESS_RELATIONS | {
     *("calls", "effect", "effect_site", "undeclared_effect", "regularity", "grad_illegal", "place"),
+    *("reused", "drawn", "one_key"),
 }
 
 
