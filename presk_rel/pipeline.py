@@ -162,7 +162,22 @@ class Session:
         functions = self.differentiated.functions
         if name in functions:
             return functions[name]
+        self._no_initializer(name)
         raise PreskError([self.no_function(name, functions)], exit_status=2)
+
+    def _no_initializer(self, name: str) -> None:
+        """E5002 when `name` is the initializer of a module that cannot have one."""
+        from presk_rel.core.initializers import initializer_problem
+        from presk_rel.elab.ty import Applied
+        from presk_rel.smt.linear import symbol
+
+        module, _, member = name.rpartition(".")
+        definition = self.core.modules.get(module) if member == "init" else None
+        if definition is not None:
+            instance = Applied(module, tuple(symbol(d) for d in definition.dims))
+            problem = initializer_problem(self.core.modules, instance)
+            if problem is not None:
+                raise PreskError([problem], exit_status=3)
 
     def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
         near = get_close_matches(name, functions, n=3)
@@ -254,16 +269,28 @@ class Session:
 
     def _analyse(self) -> CoreAnalysis:
         from presk_rel.core.core_facts import core_facts, core_spans
+        from presk_rel.core.findings import report_core
+        from presk_rel.elab.files import span_order
+        from presk_rel.elab.unused import report_unused
         from presk_rel.rules.analysis import analyse_core
 
         program = self.core
         with self._pass("analyse"):
-            return analyse_core(core_facts(program), core_spans(program), self.engine)
+            analysis = analyse_core(core_facts(program), core_spans(program), self.engine)
+            said = report_core(analysis).items
+            if self.path.endswith(".core"):  # Core declares no names to use, and generated functions no effects
+                said = [d for d in said if d.code == "E3001"]
+            else:
+                place = span_order(self.loaded.files)
+                said = sorted([*report_unused(self.names).items, *said], key=lambda d: place(d.span))
+            self._take(Diagnostics(said))
+        return analysis
 
     def _differentiate(self) -> Program:
         from presk_rel.ad.reverse import differentiate
         from presk_rel.core.verify import verify
 
+        self.analysis  # noqa: B018  what has no gradient (E3001) is not differentiated
         program = self.core
         with self._pass("differentiate"):
             program = differentiate(program, self.remat)
