@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from presk_rel.core.draft import AXIS_OPERAND, PAIRED, Draft
+from presk_rel.core.draft import AXIS_OPERAND, PAIRED, PLACED, Draft, Meant
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Grad, Jvp, Op, Param, Prim, Vjp, operands
 from presk_rel.core.names import Numbered
 from presk_rel.core.prims import PRIMS
+from presk_rel.core.rule import with_shape
 from presk_rel.core.shapes import compatible_axes, compatible_types, same
 from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Axis, ModuleDef, Real, Shape, Type
+from presk_rel.elab.ty import Axis, Idx, Mask, ModuleDef, Real, Shape, Type
 
 
 def finish(
@@ -60,7 +61,7 @@ class _Out:
     types: dict[str, Type] = field(default_factory=dict[str, Type])
     bindings: list[Binding] = field(default_factory=list[Binding])
     _done: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    _templates: dict[Type, str] = field(default_factory=dict[Type, str])
+    _templates: dict[Real, str] = field(default_factory=dict[Real, str])
 
     def draft(self, d: Draft) -> None:
         args = tuple(self.name[v] for v in operands(d.op))
@@ -88,29 +89,61 @@ class _Out:
     def _prim(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str:
         """The operation as it is if it still means the same; else on operands named as it was written for; else with
         its alignment or its axis made explicit."""
+        if op.op in PLACED and d.meant.axis is not None and not self._means_it(d, op, args):
+            op = replace(op, attrs=(d.meant.axis, *op.attrs[1:]))
         if self._means_it(d, op, args):
             return self._add(d, replace(op, args=args))
-        if d.meant.where is not None and len(args) == 2:
+        if d.meant.where is not None and len(args) == 2 and op.op != "softmax":
             explicit = self._explicit(d, op, args)
             if explicit is not None:
                 return explicit
         named = tuple(self.renamed(v, t) for v, t in zip(args, d.seen, strict=True))
         if self._means_it(d, op, named):
             return self._add(d, replace(op, args=named))
-        if d.meant.axis is not None:
-            return self._with_axis(d, op, named, d.meant.axis)
-        if d.meant.where is not None:
-            return self._explicit(d, op, named) or self._by_fresh_names(d, op, named, d.meant.where)
-        raise PreskBug("inline", f"{d.name} : {d.type} = {op.op} on {', '.join(str(self.types[v]) for v in named)}")
+        return self._spelled_out(d, op, named)
 
-    def _means_it(self, d: Draft, op: Prim, args: tuple[str, ...], ty: Type | None = None) -> bool:
+    def _spelled_out(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str:
+        """The operation with its alignment or its axis made explicit."""
+        match op.op, d.meant:
+            case (("merge" | "split"), Meant()):
+                return self._add(d, Prim("reshape_like", (), (*args, self._template(real_like(d.type)))))
+            case "softmax", Meant(axis=int() as axis):
+                return self._softmax(d, args, axis)
+            case "concat", Meant(axis=int() as axis):
+                return self._concat(d, args, axis)
+            case _, Meant(axis=int() as axis):
+                return self._with_axis(d, op, args, axis)
+            case _, Meant(where=tuple() as where):
+                return self._explicit(d, op, args) or self._by_fresh_names(d, op, args, where)
+            case _:
+                pass
+        raise PreskBug("inline", f"{d.name} : {d.type} = {op.op} on {', '.join(str(self.types[v]) for v in args)}")
+
+    def _means_it(self, d: Draft, op: Prim, args: tuple[str, ...]) -> bool:
         types = tuple(self.types[v] for v in args)
-        inferred = infer(PRIMS[op.op], op.attrs, types, d.type if ty is None else ty, self.modules)
-        if isinstance(inferred, str) or not compatible_types(inferred, d.type if ty is None else ty):
+        inferred = infer(PRIMS[op.op], op.attrs, types, d.type, self.modules)
+        if isinstance(inferred, str) or not compatible_types(inferred, d.type):
             return False
-        if d.meant.axis is not None:
-            return _position(types[AXIS_OPERAND[op.op]], op.attrs[0]) == d.meant.axis
+        if d.meant.axis is not None and _place(types[AXIS_OPERAND[op.op]], op.attrs[0]) != d.meant.axis:
+            return False
         return d.meant.where is None or _lines_up(op.op, types, d.meant.small, d.meant.where)
+
+    def _softmax(self, d: Draft, args: tuple[str, ...], position: int) -> str:
+        """Every axis gets a name of its own; those of the mask the names they mean."""
+        shape = _shape(self.types[args[0]])
+        wide = _fresh_names(shape)
+        named = [self.renamed(args[0], Real(wide))]
+        if d.meant.where is not None:
+            mask = _shape(self.types[args[1]])
+            narrow = Shape(mask.prefix, tuple(wide.axes[j] for j in d.meant.where))
+            named.append(self.renamed(args[1], Mask(narrow)))
+        return self._add(d, Prim("softmax", (wide.axes[position].name or "",), tuple(named)), _unnamed(d.type))
+
+    def _concat(self, d: Draft, args: tuple[str, ...], position: int) -> str:
+        shapes = [_shape(self.types[v]) for v in args]
+        axis = _own_name(shapes[0], shapes[1])
+        named = tuple(self.renamed(v, Real(_only(s, position, axis))) for v, s in zip(args, shapes, strict=True))
+        return self._add(d, Prim("concat", (axis,), named), _unnamed(d.type))
 
     def _explicit(self, d: Draft, op: Prim, args: tuple[str, ...]) -> str | None:
         """One missing axis: `broadcast_like axis a`, or a sum over it; None where that does not say it."""
@@ -124,7 +157,8 @@ class _Out:
         widen = Prim("broadcast_like", (axis,), (small, template))
         if op.op == "broadcast_like":
             return self._plain(d, widen)
-        wide_type = self.types[large] if template == large else _unnamed(self.types[large])
+        shape = _shape(self.types[large] if template == large else _unnamed(self.types[large]))
+        wide_type = with_shape(self.types[small], shape)
         if not self._typed(widen, wide_type):
             return None
         wide = self._new(widen, wide_type)
@@ -138,8 +172,7 @@ class _Out:
         if axis is not None and _position(self.types[v], axis) == position:
             return axis, v
         axis = _own_name(shape)
-        axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
-        ty = Real(Shape(shape.prefix, axes))
+        ty = Real(_only(shape, position, axis))
         return axis, self.renamed(v, ty) if value else self._template(ty)
 
     def _plain(self, d: Draft, op: Prim) -> str | None:
@@ -159,17 +192,15 @@ class _Out:
     def _by_fresh_names(self, d: Draft, op: Prim, args: tuple[str, ...], where: tuple[int, ...]) -> str:
         """Every axis of the larger operand gets a name of its own, and those of the smaller one the names they mean."""
         small, large = args[d.meant.small], args[1 - d.meant.small]
-        shape = _shape(self.types[large])
-        axes = tuple(Axis(f"axis{j}", a.length) for j, a in enumerate(shape.axes))
-        wide = Real(Shape(shape.prefix, axes))
-        narrow = Real(Shape(_shape(self.types[small]).prefix, tuple(axes[j] for j in where)))
+        wide = Real(_fresh_names(_shape(self.types[large])))
+        narrow = Real(Shape(_shape(self.types[small]).prefix, tuple(wide.shape.axes[j] for j in where)))
         if op.op == "sum_to":
             summed = Prim("sum_to", (), (self.renamed(large, wide), self._template(narrow)))
             return self._add(d, summed, _unnamed(d.type))
         widen = Prim("broadcast_like", (), (self.renamed(small, narrow), self._template(wide)))
         if op.op == "broadcast_like":
             return self._add(d, widen, _unnamed(d.type))
-        spread = self._new(widen, _unnamed(wide))
+        spread = self._new(widen, with_shape(self.types[small], _unnamed(wide).shape))
         args = (spread, large) if d.meant.small == 0 else (large, spread)
         return self._add(d, replace(op, args=args))
 
@@ -177,15 +208,16 @@ class _Out:
 
     def renamed(self, v: str, ty: Type) -> str:
         """`v` with the axis names of a type of the same lengths: itself where it has them already."""
-        if self.types[v] == ty or not isinstance(ty, Real):
+        if self.types[v] == ty or not isinstance(ty, Real | Idx | Mask):
             return v
+        ty = with_shape(self.types[v], ty.shape)
         key = (v, str(ty))
-        if key not in self._done:
-            template = self._template(_unnamed(ty))
+        if self.types[v] != ty and key not in self._done:
+            template = self._template(_unnamed(real_like(ty)))
             self._done[key] = self._new(Prim("broadcast_like", (), (v, template)), ty)
-        return self._done[key]
+        return self._done.get(key, v)
 
-    def _template(self, ty: Type) -> str:
+    def _template(self, ty: Real) -> str:
         """A tensor read for its type only."""
         if ty not in self._templates:
             self._templates[ty] = self._new(Prim("zeros", (), ()), ty)
@@ -218,9 +250,18 @@ def with_operands(op: Op, args: tuple[str, ...]) -> Op:
 
 
 def _shape(ty: Type) -> Shape:
-    if not isinstance(ty, Real):
-        raise PreskBug("inline", f"{ty} is no real tensor")
+    if not isinstance(ty, Real | Idx | Mask):
+        raise PreskBug("inline", f"{ty} is no tensor")
     return ty.shape
+
+
+def real_like(ty: Type) -> Real:
+    """The type of a real tensor of the same shape."""
+    return Real(_shape(ty))
+
+
+def _place(ty: Type, place: object) -> int | None:
+    return place if isinstance(place, int) else _position(ty, place)
 
 
 def _position(ty: Type, axis: object) -> int | None:
@@ -239,17 +280,27 @@ def _lines_up(op: str, types: tuple[Type, ...], small: int, where: tuple[int, ..
 
 def _missing(large: Type, where: tuple[int, ...]) -> int | None:
     """The one axis of `large` that the smaller operand lacks, if the others keep their order."""
-    n = len(large.shape.axes) if isinstance(large, Real) else 0
+    n = len(_shape(large).axes)
     if len(where) != n - 1 or list(where) != sorted(where):
         return None
     return next(i for i in range(n) if i not in where)
 
 
-def _unnamed(ty: Type) -> Type:
+def _unnamed(ty: Type) -> Real | Idx | Mask:
     shape = _shape(ty)
-    return Real(Shape(shape.prefix, tuple(Axis(None, a.length) for a in shape.axes)))
+    return with_shape(ty, Shape(shape.prefix, tuple(Axis(None, a.length) for a in shape.axes)))
 
 
-def _own_name(shape: Shape) -> str:
-    taken = {a.name for a in shape.axes}
+def _only(shape: Shape, position: int, axis: str) -> Shape:
+    """The shape with one axis named, and no other."""
+    axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
+    return Shape(shape.prefix, axes)
+
+
+def _fresh_names(shape: Shape) -> Shape:
+    return Shape(shape.prefix, tuple(Axis(f"axis{j}", a.length) for j, a in enumerate(shape.axes)))
+
+
+def _own_name(*shapes: Shape) -> str:
+    taken = {a.name for shape in shapes for a in shape.axes}
     return next(name for i in range(len(taken) + 1) if (name := f"axis{i}") not in taken)

@@ -9,19 +9,26 @@ checks them against the final types and makes explicit what would change.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from presk_rel.core.ir import Op
+from presk_rel.core.rule import with_shape
 from presk_rel.core.shapes import same
 from presk_rel.diagnostics import NOWHERE, Span
 from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Axis, Idx, Mask, Real, Shape, Type
 
-PAIRED = frozenset({"add", "sub", "mul", "div"})
+PAIRED = frozenset({"add", "sub", "mul", "div", "max", "min", "lt", "le", "gt", "ge", "eq"})
 """Primitives that broadcast one operand to the other."""
 
-AXIS_OPERAND = {"mean": 0, "sum": 0, "mean_vjp": 1, "broadcast_like": 1}
-"""Which operand carries the axis that `axis a` names."""
+AXIS_OPERAND = {
+    "mean": 0, "sum": 0, "mean_vjp": 1, "broadcast_like": 1, "softmax": 0, "merge": 0, "split": 0, "concat": 0,
+    "index": 0, "slice": 0, "scatter_index": 1, "slice_vjp": 1,
+}  # fmt: skip
+"""Which operand carries the axis that the first attribute names."""
+
+PLACED = frozenset({"index", "slice", "scatter_index", "slice_vjp"})
+"""Primitives whose axis may be given by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +60,28 @@ class Draft:
 
 def meaning(op: str, attrs: tuple[object, ...], generic: tuple[Type, ...], prefixes: Mapping[str, Shape]) -> Meant:
     """What a primitive means at its function's own types, in positions of the instantiated ones."""
-    if attrs and op in AXIS_OPERAND:
-        shape = _shape(generic[AXIS_OPERAND[op]])
-        position = next((i for i, a in enumerate(shape.axes) if a.name == attrs[0]), None)
-        return NOTHING if position is None else Meant(axis=_lead(shape, prefixes) + position)
+    axis = _axis_meant(op, attrs, generic, prefixes)
+    if op == "softmax" and len(generic) == 2:
+        return replace(_lined_up(1, _shape(generic[1]), _shape(generic[0]), prefixes), axis=axis)
+    if axis is not None:
+        return Meant(axis=axis)
     if op not in PAIRED and op not in ("broadcast_like", "sum_to"):
         return NOTHING
-    if not all(isinstance(t, Real) for t in generic):
+    if not all(isinstance(t, Real | Idx | Mask) for t in generic):
         return NOTHING
     small = 1 if op == "sum_to" or (op in PAIRED and _rank(generic[0]) >= _rank(generic[1])) else 0
     return _lined_up(small, _shape(generic[small]), _shape(generic[1 - small]), prefixes)
+
+
+def _axis_meant(
+    op: str, attrs: tuple[object, ...], generic: tuple[Type, ...], prefixes: Mapping[str, Shape]
+) -> int | None:
+    if not attrs or op not in AXIS_OPERAND:
+        return None
+    shape = _shape(generic[AXIS_OPERAND[op]])
+    named = (i for i, a in enumerate(shape.axes) if a.name == attrs[0])
+    position = attrs[0] if isinstance(attrs[0], int) else next(named, None)
+    return None if position is None else _lead(shape, prefixes) + position
 
 
 def _lined_up(index: int, small: Shape, large: Shape, prefixes: Mapping[str, Shape]) -> Meant:
@@ -96,8 +115,8 @@ def _shape(ty: Type) -> Shape:
 def with_names(ty: Type, names: Type) -> Type:
     """A tensor type with the axis names it lacks taken from a type of the same lengths; none comes to stand twice."""
     match ty, names:
-        case Real(a), Real(b) if len(a.axes) == len(b.axes):
-            return Real(_merged(a, b))
+        case (Real(a), Real(b)) | (Idx(_, a), Idx(_, b)) | (Mask(a), Mask(b)) if len(a.axes) == len(b.axes):
+            return with_shape(ty, _merged(a, b))
         case _:
             return ty
 

@@ -40,6 +40,7 @@ from presk_rel.core.ir import (
 )
 from presk_rel.core.names import Fresh
 from presk_rel.core.shapes import absorb, slice_type, substitute, symbols_in, tangent
+from presk_rel.core.structural import is_structural, structural
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.core.values import Fun, Leaf, Node, Store, Value, Zero
 from presk_rel.core.verify import forms_of
@@ -256,31 +257,19 @@ class _Inline:
         if op.op in ("zeros_like", "ones_like") and not isinstance(ty, Real):
             target = tangent(f.types[op.args[0]])
             return Zero(target) if op.op == "zeros_like" else (yield f.store.filled("ones", target))
-        if isinstance(ty, Params | TupleOf) and op.op in ("add", "sub", "mul", "div"):
-            return (yield _arithmetic(f, b, op, values))
+        if is_structural(op.op, ty, f.seen(op.args)):
+            return (yield structural(f.store, replace(b, type=ty), self._at(f, op), values))
         names: list[str] = []
         for value in values:
             names.append((yield f.store.name_of(value)))
         generic = tuple(f.generic[v] for v in op.args)
         meant = meaning(op.op, op.attrs, generic, f.prefixes)
-        attrs = tuple(a.substitute(f.dims) if isinstance(a, Linear) else a for a in op.attrs)
-        flat = Prim(op.op, attrs, tuple(names))
+        flat = replace(self._at(f, op), args=tuple(names))
         name = f.store.emit(ty, flat, f.seen(op.args), meant, _hint(b.name), b.span, b.note)
         return f.store.opaque(name, ty)
 
-
-def _arithmetic(f: _Frame, b: Binding, op: Prim, values: tuple[Value, ...]) -> Walk[Value]:
-    """`add`, `sub` of trees and tuples; `mul`, `div` of one by a scalar."""
-    left, right = values
-    if op.op in ("add", "sub"):
-        return (yield f.store.combine(op.op, left, right, b.span))
-    scalar_first = isinstance(f.types[op.args[0]], Real)
-    scalar = left if scalar_first else right
-    name = yield f.store.name_of(scalar)
-    leaf = Leaf(name, f.types[op.args[0 if scalar_first else 1]])
-    if scalar_first:
-        return (yield f.store.map(op.op, right, (leaf,), (), b.span))
-    return (yield f.store.map(op.op, left, (), (leaf,), b.span))
+    def _at(self, f: _Frame, op: Prim) -> Prim:
+        return replace(op, attrs=tuple(a.substitute(f.dims) if isinstance(a, Linear) else a for a in op.attrs))
 
 
 # -------------------------------------------------------------------------------------------------- small questions

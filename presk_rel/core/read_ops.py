@@ -189,7 +189,8 @@ class Operations:
         c.expect("]")
         spec = str(EinSpec(tuple(operands), result))
         if ein_spec(spec) is None:
-            raise ReadError("E0101", f"[{spec}] is no contraction: an axis stands twice, or in the result only", c.since(first))
+            text = f"[{spec}] is no contraction: an axis stands twice in one list, or in the result only"
+            raise ReadError("E0101", text, c.since(first))
         return spec
 
     def _axes(self) -> tuple[str, ...]:

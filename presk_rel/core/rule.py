@@ -99,7 +99,7 @@ def tensor(u: Use, i: int) -> Shape:
             raise RuleError(f"operand {i + 1} of {u.op} is a tensor, not {ty}")
 
 
-def with_shape(ty: Type, shape: Shape) -> Type:
+def with_shape(ty: Type, shape: Shape) -> Real | Idx | Mask:
     """A tensor type with another shape."""
     match ty:
         case Idx(bound):

@@ -7,6 +7,7 @@ two such trees adds the leaves both have. What is read of a parameter is read on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -200,7 +201,7 @@ class Store:
             case Zero(), _:
                 return (yield self.map("neg", b, (), (), span))
             case Leaf(x, s), Leaf(y, t):
-                return Leaf(self.emit(s, Prim(op, (), (x, y)), (s, t), _identity(s), span=span), s)
+                return Leaf(self.emit(s, Prim(op, (), (x, y)), (s, t), identity(s), span=span), s)
             case Node(), Node():
                 return (yield self._combine_nodes(op, a, b, span))
             case _:
@@ -223,7 +224,7 @@ class Store:
                 return value
             case Leaf(_, ty):
                 operands = (*before, value, *after)
-                meant = _scalar_meant(len(before), operands)
+                meant = scalar_meant(len(before)) if len(operands) == 2 else Meant()
                 names = tuple(o.name for o in operands)
                 return Leaf(self.emit(ty, Prim(op, (), names), tuple(o.type for o in operands), meant, span=span), ty)
             case Node(ty):
@@ -249,12 +250,47 @@ class Store:
             case _:
                 raise PreskBug("inline", f"{op} of type {ty}")
 
+    def leafwise(self, ty: Type, values: tuple[Value, ...], at_leaf: AtLeaf) -> Walk[Value]:
+        """A value of type `ty` whose leaves `at_leaf` makes of the leaves of `values`; a tensor among these, which has
+        no parts, goes to every leaf as it is."""
+        if not isinstance(ty, Params | TupleOf):
+            return (yield at_leaf(ty, values))
+        given: dict[Part, Value] = {}
+        for part in self.parts(ty):
+            inner = tuple(v if isinstance(v, Leaf) or is_zero_leaf(v) else self.get(v, part) for v in values)
+            given[part] = yield self.leafwise(self.part_type(ty, part), inner, at_leaf)
+        return Node(ty, given)
 
-def _identity(ty: Type) -> Meant:
+    def leaves(self, value: Value) -> Walk[list[Leaf]]:
+        """The tensors of a value that are not known to be zero, in order."""
+        match value:
+            case Leaf():
+                return [value]
+            case Zero():
+                return []
+            case Node(ty):
+                found: list[Leaf] = []
+                for part in self.parts(ty):
+                    found.extend((yield self.leaves(self.get(value, part))))
+                return found
+            case Fun():
+                raise PreskBug("inline", "the leaves of a function value")
+            case _:
+                assert_never(value)
+
+
+AtLeaf = Callable[[Type, tuple[Value, ...]], Walk[Value]]
+
+
+def is_zero_leaf(value: Value) -> bool:
+    return isinstance(value, Zero) and isinstance(value.type, Real)
+
+
+def identity(ty: Type) -> Meant:
     n = len(ty.shape.axes) if isinstance(ty, Real) else 0
     return Meant(small=1, where=tuple(range(n)))
 
 
-def _scalar_meant(position: int, operands: tuple[Leaf, ...]) -> Meant:
-    """A scalar lines up with no axis."""
-    return Meant(small=1 - position, where=()) if len(operands) == 2 else Meant()
+def scalar_meant(position: int) -> Meant:
+    """The other operand than that at `position` is a scalar, which lines up with no axis."""
+    return Meant(small=1 - position, where=())

@@ -11,8 +11,23 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from presk_rel.core.ein import EinSpec
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Op, Param, Prim, Program, Vjp
-from presk_rel.core.prims import PRIMS
+from presk_rel.core.ir import (
+    Apply,
+    Attr,
+    Binding,
+    Call,
+    Closure,
+    Fold,
+    Function,
+    Grad,
+    Jvp,
+    Op,
+    Param,
+    Prim,
+    Program,
+    Vjp,
+)
+from presk_rel.core.prims import PRIMS, AttrKind
 from presk_rel.core.shapes import absorb, prefixes_in, substitute
 from presk_rel.core.typing_rules import infer
 from presk_rel.elab.ty import (
@@ -35,7 +50,7 @@ from presk_rel.elab.ty import (
     UseField,
 )
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.smt.linear import Linear, linear, symbol
+from presk_rel.smt.linear import Linear, constant, linear, symbol
 
 # ------------------------------------------------------------------------------------------- arbitrary, for round trips
 
@@ -218,23 +233,37 @@ class Builder:
         name = self.r.choice(
             ("add", "sub", "mul", "tanh", "sin", "neg", "dot", "dot_vjp_l", "dot_vjp_r", "mean", "sum", "mean_vjp",
              "broadcast_like", "sum_to", "zeros_like", "field", "set_field", "tuple", "proj", "set_elem", "add",
-             "sum_to", "ones_like", "field")
+             "sum_to", "ones_like", "field", "max", "min", "lt", "softmax", "softmax", "concat", "index", "slice",
+             "sqrt", "scatter_index", "slice_vjp", "ein", "sum_squares", "pow")
         )  # fmt: skip
         row = PRIMS[name]
         args = tuple(self._recent(scope) for _ in range(row.arity if row.arity is not None else 2))
-        attrs: list[str | int] = []
-        for kind in row.attrs:
-            if kind == "axis?":
-                attrs.extend(self.r.choice(([], ["a"], ["b"])))
-            elif kind == "name":
-                attrs.append(self.r.choice(("w", "b", "l", "r")))
-            else:
-                attrs.append(self.r.randrange(2))
+        if name == "softmax" and self.r.random() < 0.3:
+            args = args[:1]
+        attrs = [a for kind in row.attrs for a in self._attribute(kind)]
         types_ = tuple(scope[a] for a in args)
         ty = infer(row, tuple(attrs), types_, types_[0], MODULE_TABLE)
-        if isinstance(ty, str) or _too_big(ty):
+        if isinstance(ty, str) or _too_big(ty) or not _defined(name, attrs):
             return None
         return ty, Prim(name, tuple(attrs), args)
+
+    def _attribute(self, kind: AttrKind) -> list[Attr]:
+        r = self.r
+        match kind:
+            case "axis?":
+                return r.choice(([], ["a"], ["b"]))
+            case "axis":
+                return [r.choice(("a", "b"))]
+            case "name":
+                return [r.choice(("w", "b", "l", "r"))]
+            case "place":
+                return [r.choice(("a", "b", 0, 1))]
+            case "dim":
+                return [r.choice((constant(0), constant(1), constant(-1)))]
+            case "spec":
+                return [r.choice(("a b, b c -> c a", "a b, a b -> a b", "a b, b -> a", "a, b -> b a", "a b c, c -> b"))]
+            case _:
+                return [r.randrange(2)]
 
     def _recent(self, scope: dict[str, Type]) -> str:
         names = list(scope)
@@ -256,6 +285,18 @@ class Builder:
         if prefixes_in(result) - {"..."} or _too_big(result):
             return None
         return result, Call(callee.name, (("D", D),), tuple(args))
+
+
+def _defined(op: str, attrs: list[Attr]) -> bool:
+    """Whether a selection lies in any axis that is not empty."""
+    bounds = [d.const for d in attrs if isinstance(d, Linear) and d.is_constant]
+    match op:
+        case "index" | "scatter_index":
+            return bounds in ([0], [-1])
+        case "slice" | "slice_vjp":
+            return bounds == [0, 1]
+        case _:
+            return True
 
 
 def _too_big(ty: Type) -> bool:

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from presk_rel.core.ein import ein_spec
 from presk_rel.core.ir import Apply, Call, Closure, Fold, Function, Grad, Prim, Program, operands
 from presk_rel.core.shapes import same
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Params, Real, Shape, TupleOf, Type, field_names, field_type, map_dims
-from presk_rel.smt.linear import constant
+from presk_rel.elab.ty import Hyper, Idx, Mask, Params, Real, Shape, TupleOf, Type, field_names, field_type, map_dims
+from presk_rel.smt.linear import Linear, constant
+
+TENSOR = Real | Idx | Mask
 
 
 @dataclass
@@ -34,9 +37,23 @@ UNARY = {
     "gelu": lambda x: x * np.tanh(x),
     "gelu'": lambda x: np.tanh(x) + x / np.cosh(x) ** 2,
     "abs": np.abs,
+    "sqrt": np.sqrt,
+    "log": np.log,
     "sign": np.sign,
 }
-PAIRED = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+PAIRED = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+}
 
 
 def evaluate(program: Program, name: str, args: tuple[Any, ...], dims: dict[str, int]) -> Any:
@@ -58,7 +75,7 @@ class _Scope:
         self.types: dict[str, Type] = {}
 
     def size(self, ty: Type) -> tuple[int, ...]:
-        assert isinstance(ty, Real)
+        assert isinstance(ty, TENSOR)
         lead = self.leads.get(ty.shape.prefix, ()) if ty.shape.prefix else ()
         return (*lead, *(int(a.length.evaluate(self.dims)) for a in ty.shape.axes))
 
@@ -69,7 +86,7 @@ class _Scope:
 def _prefix_ranks(function: Function, args: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for p, arg in zip(function.params, args, strict=True):
-        if isinstance(p.type, Real) and p.type.shape.prefix:
+        if isinstance(p.type, TENSOR) and p.type.shape.prefix:
             cut = arg.ndim - len(p.type.shape.axes)
             assert found.setdefault(p.type.shape.prefix, arg.shape[:cut]) == arg.shape[:cut]
     return found
@@ -119,6 +136,13 @@ def _map(f: Any, value: Any) -> Any:
             return f(value)
 
 
+def _filled(f: Any, value: Any, ty: Type) -> Any:
+    """Of the type `ty`: what is no real has the unit tuple."""
+    if isinstance(ty, TupleOf):
+        return tuple(_filled(f, v, t) for v, t in zip(value, ty.items, strict=True)) if ty.items else ()
+    return _map(f, value)
+
+
 def _zip(f: Any, *values: Any) -> Any:
     match values[0]:
         case dict():
@@ -133,11 +157,11 @@ def _prim(s: _Scope, op: Prim, args: tuple[Any, ...], ty: Type) -> Any:
     types = tuple(s.types[v] for v in op.args)
     match op.op, op.attrs:
         case name, () if name in UNARY:
-            return UNARY[name](args[0])
+            return _map(UNARY[name], args[0])
         case name, () if name in PAIRED:
             return _paired(s, PAIRED[name], args, types)
         case "pow", (int() as n,):
-            return args[0] ** n
+            return _map(lambda x: x**n, args[0])
         case "const", (value,):
             return np.asarray(float(value))
         case _:
@@ -184,9 +208,9 @@ def _structure(s: _Scope, op: Prim, args: tuple[Any, ...], ty: Type) -> Any:
         case ("zeros" | "ones") as name, ():
             return getattr(np, name)(s.size(ty))
         case "zeros_like", ():
-            return _map(np.zeros_like, args[0])
+            return _filled(np.zeros_like, args[0], ty)
         case "ones_like", ():
-            return _map(np.ones_like, args[0])
+            return _filled(np.ones_like, args[0], ty)
         case (("field" | "proj"), (part,)):
             return args[0][part]
         case "set_field", (part,):
@@ -201,11 +225,11 @@ def _structure(s: _Scope, op: Prim, args: tuple[Any, ...], ty: Type) -> Any:
         case "stack_params", ():
             return _zip(lambda *xs: np.stack(xs), *args)
         case _:
-            raise NotImplementedError(op.op)
+            return language(s, op, args, ty)
 
 
 def _position(s: _Scope, ty: Type, axis: Any) -> int:
-    assert isinstance(ty, Real)
+    assert isinstance(ty, Real | Idx | Mask)
     return s.lead(ty.shape) + [a.name for a in ty.shape.axes].index(axis)
 
 
@@ -217,7 +241,7 @@ def _where(s: _Scope, small: Shape, large: Shape) -> tuple[int, ...]:
 
 def _widened(s: _Scope, x: Any, small: Type, large: Type) -> Any:
     """`x` with axes of length 1 where only `large` has one."""
-    assert isinstance(small, Real) and isinstance(large, Real)
+    assert isinstance(small, TENSOR) and isinstance(large, TENSOR)
     where = _where(s, small.shape, large.shape)
     order = sorted(range(len(where)), key=lambda i: where[i])
     missing = [i for i in range(s.lead(large.shape) + len(large.shape.axes)) if i not in where]
@@ -225,7 +249,7 @@ def _widened(s: _Scope, x: Any, small: Type, large: Type) -> Any:
 
 
 def _summed(s: _Scope, x: Any, small: Type, large: Type) -> Any:
-    assert isinstance(small, Real) and isinstance(large, Real)
+    assert isinstance(small, TENSOR) and isinstance(large, TENSOR)
     where = _where(s, small.shape, large.shape)
     out = np.sum(x, axis=tuple(i for i in range(x.ndim) if i not in where))
     ranks = sorted(where)
@@ -237,7 +261,7 @@ def _paired(s: _Scope, f: Any, args: tuple[Any, ...], types: tuple[Type, ...]) -
     match a, b:
         case TupleOf(xs), TupleOf(ys):
             return tuple(_paired(s, f, pair, ts) for pair, ts in zip(zip(*args, strict=True), zip(xs, ys), strict=True))
-        case Real(), Real():
+        case (Real(), Real()) | (Idx(), Idx()):
             rank = [(t.shape.prefix is not None, len(t.shape.axes)) for t in (a, b)]
             if rank[0] >= rank[1]:
                 return f(args[0], _widened(s, args[1], b, a))
@@ -250,12 +274,122 @@ def _paired(s: _Scope, f: Any, args: tuple[Any, ...], types: tuple[Type, ...]) -
             return _zip(f, *args)
 
 
+# ----------------------------------------------------------------------------------------- the rest of the language
+
+
+def language(s: _Scope, op: Prim, args: tuple[Any, ...], ty: Type) -> Any:
+    types = tuple(s.types[v] for v in op.args)
+    x = args[0] if args else None
+    match op.op, op.attrs:
+        case "softmax", (axis,):
+            return _softmax(s, args, types, _position(s, types[0], axis))
+        case "ein", (str() as spec,):
+            return _ein(spec, args)
+        case "embed", ():
+            return x[args[1]]
+        case "one_hot", ():
+            return np.eye(s.size(ty)[-1])[x]
+        case "cross_entropy", ():
+            return -np.take_along_axis(np.log(_soft(x, -1)), args[1][..., None], -1)[..., 0]
+        case "argmax", ():
+            return np.argmax(x, axis=-1)
+        case (("merge" | "split"), _):
+            return np.reshape(x, s.size(ty))
+        case "reshape_like", ():
+            return np.reshape(x, np.shape(args[1]))
+        case "split_heads", (h, e):
+            return np.swapaxes(np.reshape(x, (*x.shape[:-1], h, e)), -2, -3)
+        case "merge_heads", (h, e):
+            return np.reshape(np.swapaxes(x, -2, -3), (*x.shape[:-3], x.shape[-2], int(h) * int(e)))
+        case "positions", ():
+            return np.arange(s.size(ty)[0])
+        case "causal_mask", ():
+            return np.tril(np.ones(s.size(ty), dtype=bool))
+        case "concat", (axis,):
+            return np.concatenate(args, _position(s, types[0], axis))
+        case _:
+            return _selection(s, op, args, types)
+
+
+def _selection(s: _Scope, op: Prim, args: tuple[Any, ...], types: tuple[Type, ...]) -> Any:
+    dims = [int(a.evaluate(s.dims)) for a in op.attrs if isinstance(a, Linear)]
+    match op.op:
+        case "index":
+            return np.take(args[0], dims[0], _axis(s, types[0], op.attrs[0]))
+        case "slice":
+            return np.take(args[0], range(*dims), _axis(s, types[0], op.attrs[0]))
+        case "scatter_index" | "slice_vjp":
+            out = np.zeros(np.shape(args[1]))
+            rows = np.moveaxis(out, _axis(s, types[1], op.attrs[0]), 0)
+            whole = op.op == "slice_vjp"
+            ct = np.moveaxis(args[0], _axis(s, types[1], op.attrs[0]), 0) if whole else args[0]
+            rows[slice(*dims) if whole else dims[0]] = ct
+            return out
+        case "slice_params":
+            return _map(lambda x: x[dims[0]], args[0])
+        case "scatter_params":
+            return _zip(lambda ct, t: _with(np.zeros_like(t), dims[0], ct), *args)
+        case "set_slice":
+            return _zip(lambda p, v: _with(p.copy(), dims[0], v), *args)
+        case "sum_squares":
+            return _total(args[0])
+        case "pi":
+            return np.asarray(np.pi)
+        case "real":
+            return np.asarray(args[0], dtype=float)
+        case _:
+            raise NotImplementedError(op.op)
+
+
+def _axis(s: _Scope, ty: Type, place: Any) -> int:
+    assert isinstance(ty, TENSOR)
+    return s.lead(ty.shape) + place if isinstance(place, int) else _position(s, ty, place)
+
+
+def _with(x: Any, i: int, v: Any) -> Any:
+    x[i] = v
+    return x
+
+
+def _total(value: Any) -> Any:
+    match value:
+        case dict():
+            return sum(_total(v) for v in value.values())
+        case tuple():
+            return sum(_total(v) for v in value)
+        case _:
+            return np.sum(value**2)
+
+
+def _soft(x: Any, axis: int, allowed: Any = True) -> Any:
+    e = np.where(allowed, np.exp(x), 0)
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def _softmax(s: _Scope, args: tuple[Any, ...], types: tuple[Type, ...], axis: int) -> Any:
+    return _soft(args[0], axis, _widened(s, args[1], types[1], types[0]) if len(args) == 2 else True)
+
+
+def _ein(spec: str, args: tuple[Any, ...]) -> Any:
+    parsed = ein_spec(spec)
+    assert parsed is not None
+    letter = {n: chr(97 + i) for i, n in enumerate(sorted({n for axes in parsed.operands for n in axes}))}
+    lists = ["".join(letter[n] for n in axes) for axes in (*parsed.operands, parsed.result)]
+    return np.einsum(",".join(lists[:-1]) + "->" + lists[-1], *args)
+
+
 def sample(program: Program, ty: Type, dims: dict[str, int], rng: np.random.Generator) -> Any:
     """A random value of a type without prefix."""
     ty = map_dims(ty, lambda d: constant(d.evaluate(dims)))
     match ty:
         case Real(shape):
             return rng.uniform(-1, 1, tuple(int(a.length.const) for a in shape.axes))
+        case Idx(bound, shape):
+            return rng.integers(int(bound.const), size=tuple(int(a.length.const) for a in shape.axes))
+        case Mask(shape):
+            return rng.uniform(-1, 1, tuple(int(a.length.const) for a in shape.axes)) < 0.7
+        case Hyper("nat"):
+            return int(rng.integers(1, 9))
         case TupleOf(items):
             return tuple(sample(program, t, dims, rng) for t in items)
         case Params(instance):

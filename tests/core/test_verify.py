@@ -105,13 +105,17 @@ OPERATIONS = [
     ("%6 : ℝ[D] = p.0", "%6 : ℝ[D] = θ.0", "is a tuple, not"),
     ("set_elem 0 p, %6", "set_elem 1 p, %6", "component 1 has type ℝ[], the new value ℝ[D]"),
     ("%12 : (ℝ[D], ℝ[]) = add p, %11", "%12 : (ℝ[D], ℝ[]) = add p, θ", "add does not apply"),
-    ("%10 : params Linear{D, D} = mul %9, %8", "%10 : params Linear{D, D} = add %9, %8", "add does not apply"),
+    (
+        "%10 : params Linear{D, D} = mul %9, %8",
+        "%10 : params Linear{D, D} = max %9, %8",
+        "is a real tensor, not params",
+    ),
     ("%10 : params Linear{D, D} = mul %9, %8", "%10 : params Linear{D, D} = mul %6, %8", "mul does not apply"),
     ("split_key 2 k", "split_key 3 k", "is declared (key, key), but split_key gives (key, key, key)"),
     ("split_key 2 k", "split_key 2 p", "is a key, not"),
     ("xavier_uniform %14", "xavier_uniform p", "is a key, not"),
     ("normal 0.02 %14", "normal -1 %14", "standard deviation"),
-    ("stack_params %17, %10", "stack_params %17", "1 trees do not stack"),
+    ("stack_params %17, %10", "stack_params %17", "1 values do not stack"),
     ("= (%17, %12)", "= (%12, %17)", "but tuple gives"),
 ]
 
