@@ -46,6 +46,8 @@ def command(
         rows = program.input_facts()
         report.sources["<query>"] = atoms
         extra = None if rules is None else Path(source_path(rules))
+        if extra is not None:
+            report.sources[str(extra)] = extra.read_text(encoding="utf-8", errors="replace")
         search = (rules_path().parent, Path(__file__).parents[2])
         answer = ask(rule_program(), rows, atoms, rules=extra, search=search, engine=engine)
         document = {"columns": list(answer.columns), "rows": [list(row) for row in answer.rows]}

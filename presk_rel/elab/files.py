@@ -12,6 +12,7 @@ from presk_rel.elab.dims import LARGEST
 from presk_rel.facts.ast_facts import Sources, decl_id
 from presk_rel.syntax import ast
 from presk_rel.syntax.parser import parse
+from presk_rel.syntax.source import read_source
 
 Read = Callable[[str], str]
 
@@ -34,10 +35,20 @@ class Loaded:
         return Sources(tuple(reversed(self.files)), dict(self.imports))
 
 
+class Unreadable(OSError):
+    """A file that is no source text; `diagnostic` says why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
 def read_text(path: str) -> str:
-    """The text of a file as UTF-8; OSError or UnicodeDecodeError when it cannot be read."""
-    with open(path, encoding="utf-8", newline="") as f:
-        return f.read()
+    """The text of a source file (`syntax.source`); OSError when it cannot be read."""
+    text = read_source(path)
+    if isinstance(text, Diagnostic):
+        raise Unreadable(text)
+    return text
 
 
 def load_files(
@@ -74,6 +85,8 @@ class _Loader:
     def run(self, path: str) -> None:
         try:
             text = self.read(path)
+        except Unreadable as error:
+            raise PreskError([error.diagnostic], 2 if error.diagnostic.code == "E0010" else 1) from error
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise PreskError([Diagnostic("E1024", f"cannot read {path}: {_reason(error)}", None)], 2) from error
         self._open(path, os.path.realpath(path), text)

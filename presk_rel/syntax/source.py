@@ -8,8 +8,8 @@ from typing import Final
 
 from presk_rel.diagnostics import Diagnostic, Pos, Span
 
-MAX_BYTES: Final = 10_000_000
-"""Larger files are refused (E0009): a program is written by people."""
+MAX_BYTES: Final = 2_000_000
+"""Larger files are refused (E0009): a program is written by people, and this much is read in seconds."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
