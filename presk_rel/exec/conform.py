@@ -15,7 +15,7 @@ import numpy as np
 from presk_rel.diagnostics import PreskBug
 from presk_rel.exec.values import HyperValue, IndexTensor, KeyValue, MaskTensor, Rounded, Tensor, Value, leaves
 
-BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(1, 10**5)}
+BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(1, 10**5), "bf16": Fraction(1, 20)}
 """What `presk conform` allows by default."""
 
 

@@ -19,8 +19,7 @@ once, is rounded once, and happens in the order written. Entry i of a tensor is 
     normal(std = s)  RN(RN(s)·z_i)           s is a decimal, rounded once to a double
     xavier_uniform   a = RN(sqrt(RN(6 / (fan_in + fan_out))));  the entry is RN(a·(2·u_i - 1)), where 2·u_i - 1 is exact
     index below N    (w_i·N) >> 64
-    dropout_mask r   0 where u_i < r, else 1/(1 - r), both compared and computed exactly; r is a decimal. Where r is 1
-                     or more every entry is 0
+    dropout_mask r   0 where u_i < r, else 1/(1 - r), compared and computed exactly; r is a decimal, 0 <= r < 1
     sample           at the position of rank i of scores ℝ[S, V], the least v with p_0 + … + p_v > u_i, where p is the
                      softmax of the scores there: over exact reals, so a tie of a sum with u_i takes the next index
 
@@ -161,7 +160,7 @@ def xavier_uniform(key: Key, shape: tuple[int, ...]) -> Doubles:
 
 def dropped(key: Key, n: int, rate: Fraction) -> NDArray[np.bool_]:
     """Which of `n` entries a dropout of `rate` drops: u < rate, decided on integers."""
-    limit = min(max(math.ceil(rate * 2**53), 0), 2**53)
+    limit = math.ceil(rate * 2**53)
     return (words(key, n) >> np.uint64(11)) < np.uint64(limit)
 
 

@@ -76,3 +76,9 @@ def program(text: str) -> Program:
     assert read is not None, [d.message for d in found.items]
     assert not found.has_errors, [d.message for d in found.items]
     return differentiate(read, "recompute") if "= grad" in text else read
+
+
+def single(params: str, result: str, operation: str, dims: str = "") -> Program:
+    """`fn f{dims}(params) -> result` of one operation."""
+    head = f"fn f{'{' + dims + '}' if dims else ''}({params}) -> {result}"
+    return program(f"{head} {{\n  out : {result} = {operation}\n  return out\n}}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from time import perf_counter
 
-from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Fold, Function, Grad, Prim, Program, operands
+from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Fold, Function, Grad, Jvp, Prim, Program, Vjp, operands
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Idx, Mask, Real, TupleOf, Type
 from presk_rel.exec.exact.kernel import Kernel, Site
@@ -176,8 +176,8 @@ class Interpreter:
                 frames.append(self.enter(target.fn, (*target.captured, *args[1:]), target.dims))
             case Fold() as fold:
                 self._start(frames, frame, binding, fold, args)
-            case Grad():
-                raise PreskBug("exec", f"`{binding.name}` in `{frame.fn.name}` is a grad: differentiate first")
+            case Grad() | Vjp() | Jvp():
+                raise PreskBug("exec", f"`{binding.name}` in `{frame.fn.name}` is a derivative: differentiate first")
 
     def primitive(self, frame: Frame, binding: Binding, op: Prim, args: tuple[Value, ...]) -> Value:
         self.steps += 1

@@ -31,7 +31,7 @@ MAX_MAGNITUDE = 4096
 """mpmath's functions of an argument of magnitude 2^n work at n more bits; beyond this they are refused, not left to
 run."""
 
-MAX_PRINTED = 200_000
+MAX_PRINTED = 2_000_000
 
 Number: TypeAlias = Any
 """`mpmath.mpf`."""

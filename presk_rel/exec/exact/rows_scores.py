@@ -169,10 +169,8 @@ def _compared(step: Step) -> Value:
 
 
 def row_dropout_mask(step: Step) -> Value:
-    """Where every entry is dropped, no scale is needed."""
     rate = Fraction(rational_of(step.attrs[0]))
     dropped = step.draws(step.op, step.key(), shape_of(step.target()), rate)
-    kept = step.kernel.rational(1 / (1 - rate) if rate < 1 else Fraction(0))
-    entries = np.array(repeat(kept, dropped.shape))
+    entries = np.array(repeat(step.kernel.rational(1 / (1 - rate)), dropped.shape))
     entries[dropped] = only(step.kernel.rational(Fraction(0)))
     return step.result(entries)

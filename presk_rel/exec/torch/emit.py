@@ -1,56 +1,38 @@
-"""Tier `emit`: one straight-line Python function of torch calls from the flat PSK-Core of an entry.
+"""Tier `emit`: Python functions of torch calls from the flat PSK-Core of an entry.
 
 `%3 : ℝ[batch: B, 16] = dot x, w` becomes `v5 = torch.matmul(v1, v3)`. Trees, tuples and constants exist only while
-generating; what runs is calls on tensors. Every name in the source is generated (`v0`, `v1`, …): no text of the
-user's program gets
-into it, except in comments, which hold the names of bindings and nothing that could end a line.
+generating; what runs is calls on tensors. A fold is a Python loop over a function generated from its body, or its
+iterations one after another. Every name in the source is generated (`v0`, `c1`, `f2`): no text of the user's program
+gets into it, except in comments, which hold the names of bindings and nothing that could end a line.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from presk_rel.core.ir import Binding, Fold, Function, Prim, Program, operands
+from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+from presk_rel.elab.ty import Hyper, Key, TupleOf, Type
+from presk_rel.exec.shapes import Env, int_of, length
+from presk_rel.exec.torch.fuse import fused
+from presk_rel.exec.torch.nodes import Branch, Node, Single, built, operands_of, with_operands
+from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
+from presk_rel.exec.torch.ops import ROWS
+from presk_rel.exec.torch.structure import hyper, structural
+from presk_rel.exec.torch.writer import Line, Writer, needed, printable
+from presk_rel.smt.linear import Linear
+
+_HEADER = """import torch
 from fractions import Fraction
 
-from presk_rel.core.ir import Binding, Function, Prim, Program
-from presk_rel.core.prims import PRIMS
-from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import (
-    Hyper,
-    ModuleDef,
-    Params,
-    TupleOf,
-    Type,
-    field_names,
-    field_type,
-    map_dims,
-)  # fmt: skip
-from presk_rel.exec.torch.ops import ROWS, Operand
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.exec import keys
+from presk_rel.exec.torch import support
 
-
-@dataclass(frozen=True, slots=True)
-class Single:
-    """A tensor (or number, key) of generated code."""
-
-    operand: Operand
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A tree or tuple: its parts by field name, or by position as text."""
-
-    type: Type
-    parts: tuple[tuple[str, Node], ...]
-
-    def part(self, name: str) -> Node:
-        return dict(self.parts)[name]
-
-    def replaced(self, name: str, node: Node) -> Branch:
-        return Branch(self.type, tuple((k, node if k == name else v) for k, v in self.parts))
-
-
-Node = Single | Branch
+dtype = torch.{dtype}
+device = torch.device({device!r})
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,181 +41,297 @@ class Input:
 
     parameter: str
     path: tuple[str, ...]
-    type: Type
+    operand: Operand
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """Generated source of `def entry(inputs, torch, keys, dtype, device)`. `inputs` is a tuple in the order of
-    `Emitted.inputs`; `result` says how the returned leaves form the entry's value (each leaf's operand name is its
-    index in the returned tuple); `keys` is `exec.keys`. `kernels` counts the calls that move data."""
+    """A generated file with `def entry(inputs)`: `inputs` is a tuple in the order of `Emitted.inputs`, tensors, exact
+    `Fraction`s for hyperparameters and bytes for keys; `result` says how the returned tuple forms the entry's value
+    (each leaf's operand name is its index). `kernels` counts the calls per run that move data."""
 
     source: str
     inputs: tuple[Input, ...]
     result: Node
     kernels: int
+    env: Env
+
+
+@dataclass(slots=True)
+class _Scope:
+    """One generated function."""
+
+    env: Env
+    uses: Counter[str]
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    lines: list[Line] = field(default_factory=list[Line])
 
 
 @dataclass(slots=True)
 class _Emitter:
-    modules: dict[str, ModuleDef]
-    dims: dict[str, Linear]
-    lines: list[str] = field(default_factory=list[str])
-    env: dict[str, Node] = field(default_factory=dict[str, Node])
-    inputs: list[Input] = field(default_factory=list[Input])
-    kernels: int = 0
-    count: int = 0
+    program: Program
+    unroll: bool
+    writer: Writer = field(default_factory=Writer)
+    bodies: dict[object, tuple[str, int]] = field(default_factory=dict[object, tuple[str, int]])
 
-    def fresh(self) -> str:
-        self.count += 1
-        return f"v{self.count - 1}"
+    # -------------------------------------------------------------------------------------------------- functions
 
-    def at_dims(self, ty: Type) -> Type:
-        return map_dims(ty, lambda d: d.substitute(self.dims))
+    def scope(self, function: Function, env: Env) -> _Scope:
+        uses = Counter(v for b in function.bindings for v in operands(b.op))
+        uses[function.ret] += 2  # what is returned is never only a part of something fused
+        return _Scope(env, uses)
 
-    def parameter(self, name: str, path: tuple[str, ...], ty: Type) -> Node:
-        match ty:
-            case Params(instance):
-                names = field_names(self.modules, instance)
-                types = [field_type(self.modules, instance, n) for n in names]
-                return Branch(ty, tuple((n, self.parameter(name, (*path, n), t)) for n, t in zip(names, types) if t))
-            case TupleOf(items):
-                return Branch(
-                    ty, tuple((str(i), self.parameter(name, (*path, str(i)), t)) for i, t in enumerate(items))
-                )
-            case _:
-                self.inputs.append(Input(name, path, ty))
-                return Single(Operand(self.fresh(), ty))
+    def parameters(self, ty: Type, env: Env) -> Node:
+        return built(self.program.modules, ty, lambda t, _: Single(self.fresh(t, env)))
 
-    def binding(self, b: Binding) -> Node:
-        ty = self.at_dims(b.type)
+    def fresh(self, ty: Type, env: Env) -> Operand:
+        return Operand(self.writer.name(), ty, run_axes(ty, env))
+
+    def bindings(self, s: _Scope, function: Function) -> Node:
+        for b in function.bindings:
+            s.nodes[b.name] = self.fold(s, b, b.op) if isinstance(b.op, Fold) else self.binding(s, b)
+        return s.nodes[function.ret]
+
+    def binding(self, s: _Scope, b: Binding) -> Node:
         if not isinstance(b.op, Prim):
             raise PreskBug("torch", f"`{b.name}` is no primitive: the program is not flat")
-        args = [self.env[a] for a in b.op.args]
-        structural = self.structural(b.op, args, ty)
-        return structural if structural is not None else self.tensor(b, ty, args)
+        op, args, label = b.op, [s.nodes[a] for a in b.op.args], f"{b.name} : {b.type}"
+        if op.op == "split_key":
+            return self.split(s, args[0], b.type)
 
-    def structural(self, op: Prim, args: list[Node], ty: Type) -> Node | None:
-        """Primitives that move no data: resolved here, no code. None for all others."""
-        attr = str(op.attrs[0]) if op.attrs else ""
-        match op.op, args:
-            case "field" | "proj", [Branch() as whole]:
-                return whole.part(attr)
-            case "set_field" | "set_elem", [Branch() as whole, part]:
-                return whole.replaced(attr, part)
-            case "tuple", _:
-                return Branch(ty, tuple((str(i), a) for i, a in enumerate(args)))
-            case "record", _ if isinstance(ty, Params):
-                return Branch(ty, tuple(zip(field_names(self.modules, ty.instance), args)))
-            case "real", [Single(Operand(name, Hyper(), scalar))]:
-                return Single(Operand(name, ty, scalar))
-            case "zeros_like" | "ones_like", [Branch() as whole]:
-                return self.filled(whole, op.op)
-            case "add" | "sub", [Branch() as left, Branch() as right]:
-                return self.leafwise(op, left, right)
-            case "split_key", [Single(Operand(name))]:
-                return self.split(name, int(attr), ty)
-            case "mul" | "div", [Single() as scalar, Branch() as tree] | [Branch() as tree, Single() as scalar]:
-                return self.scaled(op, tree, scalar, tree_first=args[0] is tree)
-            case _:
-                return None
+        def call(name: str, attrs: tuple[object, ...], given: tuple[Operand, ...], ty: Type) -> Single:
+            return Single(self.leaf(s, Prim(name, attrs, ()), given, ty, label))  # type: ignore[arg-type]
 
-    def split(self, key: str, count: int, ty: Type) -> Node:
-        assert isinstance(ty, TupleOf)
-        name = self.fresh()
-        self.lines.append(f"{name} = keys.split({key}, {count})")
-        parts = tuple((str(i), Single(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items))
-        return Branch(ty, parts)
+        found = structural(self.program.modules, op, args, b.type, call)
+        if found is not None:
+            return found
+        leaves = tuple(a.operand for a in args if isinstance(a, Single))
+        if len(leaves) != len(args):
+            raise PreskBug("torch", f"`{b.name}`: {op.op} of a tree")
+        made = self.leaf(s, op, leaves, b.type, label)
+        return Single(replace(made, made=Made(op.op, op.attrs, leaves)) if s.uses[b.name] == 1 else made)
 
-    def filled(self, node: Node, op: str) -> Node:
-        if isinstance(node, Branch):
-            return Branch(node.type, tuple((k, self.filled(v, op)) for k, v in node.parts))
-        return self.call(op, (), (node.operand,), node.operand.type, op)
-
-    def leafwise(self, op: Prim, left: Node, right: Node) -> Node:
-        if isinstance(left, Branch) and isinstance(right, Branch):
-            pairs = zip(left.parts, right.parts)
-            return Branch(left.type, tuple((k, self.leafwise(op, a, b)) for (k, a), (_, b) in pairs))
-        assert isinstance(left, Single)
-        assert isinstance(right, Single)
-        return self.call(op.op, (), (left.operand, right.operand), left.operand.type, op.op)
-
-    def scaled(self, op: Prim, tree: Node, scalar: Single, *, tree_first: bool) -> Node:
-        if isinstance(tree, Branch):
-            return Branch(
-                tree.type, tuple((k, self.scaled(op, v, scalar, tree_first=tree_first)) for k, v in tree.parts)
-            )
-        pair = (tree.operand, scalar.operand) if tree_first else (scalar.operand, tree.operand)
-        return self.call(op.op, (), pair, tree.operand.type, op.op)
-
-    def tensor(self, b: Binding, ty: Type, args: list[Node]) -> Node:
-        assert isinstance(b.op, Prim)
-        match b.op:
-            case Prim("const", (value,), ()):
-                assert isinstance(value, int | Fraction)
-                return self.constant(Fraction(value), ty)
-            case Prim("dim", (dim,), ()):
-                assert isinstance(dim, Linear)
-                return self.constant(dim.substitute(self.dims).const, ty)
-            case _:
-                operands = tuple(a.operand for a in args if isinstance(a, Single))
-                if len(operands) != len(args):
-                    raise PreskBug("torch", f"`{b.name}`: {b.op.op} of a tree")
-                return self.call(b.op.op, b.op.attrs, operands, ty, b.name)
-
-    def constant(self, value: Fraction, ty: Type) -> Node:
-        from presk_rel.exec.torch.ops import number
-
-        name = self.fresh()
-        self.lines.append(f"{name} = torch.scalar_tensor({number(value)}, dtype=dtype, device=device)")
-        return Single(Operand(name, ty, value))
-
-    def call(self, op: str, attrs: tuple[object, ...], args: tuple[Operand, ...], ty: Type, label: str) -> Node:
-        row = ROWS.get(op)
+    def leaf(self, s: _Scope, op: Prim, args: tuple[Operand, ...], ty: Type, label: str) -> Operand:
+        """One primitive on tensors, or on hyperparameters."""
+        if isinstance(ty, Hyper):
+            return self.hyper(s, op, args, ty, label)
+        row = ROWS.get(op.op)
         if row is None:
-            raise PreskError([Diagnostic("E7101", f"the torch executor does not run `{op}` yet", None)], exit_status=3)
-        name = self.fresh()
-        expression = row(attrs, args, ty)  # type: ignore[arg-type]
-        self.lines.append(f"{name} = {expression}  # {label} : {ty}")
-        self.kernels += 0 if PRIMS[op].view else 1
-        return Single(Operand(name, ty))
+            problem = f"the torch executor does not run `{op.op}` yet"
+            raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
+        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: self.writer.line(s.lines, text, printable(label)))
+        result = fused(step) or row(step)
+        if isinstance(result, Operand):
+            return result
+        return Operand(step.line(result), ty, run_axes(ty, s.env))
+
+    def hyper(self, s: _Scope, op: Prim, args: tuple[Operand, ...], ty: Hyper, label: str) -> Operand:
+        def dim(form: Linear) -> int:
+            signed = ty.kind == "int"
+            return int_of(form, s.env, label) if signed else length(form, s.env, label)
+
+        found = hyper(op, args, ty, dim)
+        if isinstance(found, str):
+            return Operand(self.writer.line(s.lines, found, printable(label)), ty)
+        return Operand(self.writer.constant(f"Fraction({found.numerator}, {found.denominator})"), ty, scalar=found)
+
+    def split(self, s: _Scope, key: Node, ty: Type) -> Node:
+        if not isinstance(ty, TupleOf) or not isinstance(key, Single):
+            raise PreskBug("torch", f"a key splits to {ty}")
+        name = self.writer.line(s.lines, f"keys.split({key.operand.name}, {len(ty.items)})")
+        return Branch(ty, tuple((str(i), Single(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items)))
+
+    # ------------------------------------------------------------------------------------------------------ folds
+
+    def fold(self, s: _Scope, b: Binding, op: Fold) -> Node:
+        total = length(op.count, s.env, f"`{b.name}`")
+        body = self.program.functions[op.body]
+        dims = {d: int_of(form, s.env, op.body) for d, form in op.dim_args}
+        env = Env(dims, s.env.prefixes)
+        stacked = [self.unbound(s, s.nodes[v]) for v in op.stacked]
+        extras = [s.nodes[v] for v in op.extras]
+        order = range(total - 1, -1, -1) if op.reverse else range(total)
+        if self.unroll:
+            return self.unrolled(s, b, op, body, env, order, stacked, extras)
+        return self.loop(s, b, op, body, env, order, stacked, extras)
+
+    def unbound(self, s: _Scope, node: Node) -> Node:
+        """A stack as a tuple of its slices."""
+
+        def slices(x: Operand) -> Operand:
+            if isinstance(x.type, Key):
+                return x
+            return replace(x, name=self.writer.line(s.lines, f"torch.unbind({x.name})"))
+
+        return with_operands(node, iter([slices(x) for x in operands_of(node)]))
+
+    def unrolled(
+        self,
+        s: _Scope,
+        b: Binding,
+        op: Fold,
+        body: Function,
+        env: Env,
+        order: range,
+        stacked: list[Node],
+        extras: list[Node],
+    ) -> Node:
+        acc = s.nodes[op.acc]
+        history: dict[int, Node] = {}
+        count = len(stacked)
+        for i in order:
+            history[i] = acc
+            inner = self.scope(body, env)
+            inner.lines = s.lines
+            slices = [_slice(x, p.type, env, str(i)) for x, p in zip(stacked, body.params)]
+            given = (*slices, acc, *extras)
+            inner.nodes = {
+                p.name: _typed(n, self.parameters(p.type, env)) for p, n in zip(body.params, given, strict=True)
+            }
+            acc = self.bindings(inner, body)
+        acc = _typed(acc, self.parameters(body.params[count].type, env))
+        if not op.scan:
+            return _typed(acc, self.parameters(b.type, s.env))
+        lists = [f"({''.join(x.name + ', ' for x in row)})" for row in self.rows(acc, history)]
+        return self.scanned(s, b, acc, lists, len(order))
+
+    def rows(self, acc: Node, history: dict[int, Node]) -> Iterator[list[Operand]]:
+        """The history of each leaf of the accumulator."""
+        columns = [list(operands_of(history[i])) for i in sorted(history)]
+        for k in range(len(list(operands_of(acc)))):
+            yield [column[k] for column in columns]
+
+    def loop(
+        self,
+        s: _Scope,
+        b: Binding,
+        op: Fold,
+        body: Function,
+        env: Env,
+        order: range,
+        stacked: list[Node],
+        extras: list[Node],
+    ) -> Node:
+        name, kernels = self.body(body, env)
+        start = list(operands_of(s.nodes[op.acc]))
+        count = len(stacked)
+        shape = self.parameters(body.params[count].type, env)
+        names = [self.writer.name() for _ in start]
+        index = self.writer.name()
+        histories = [self.writer.name() for _ in start] if op.scan else []
+        given = [f"{x.name}[{index}]" for n in stacked for x in operands_of(n)]
+        given += [*names, *(x.name for n in extras for x in operands_of(n))]
+        target = "".join(f"{n}, " for n in names)
+        text = [f"{target}= {''.join(x.name + ', ' for x in start)}"] if names else []
+        text += [f"{h} = [None] * {len(order)}" for h in histories]
+        text += [f"for {index} in {order!r}:"]
+        text += [f"    {h}[{index}] = {n}" for h, n in zip(histories, names)]
+        text += [f"    {target + '= ' if names else ''}{name}({', '.join(given)})"]
+        comment = printable(f"{b.name} : {b.type}")
+        text[-1] += f"  # {comment}"
+        s.lines.append(Line((*names, *histories), "\n".join(text), kernels * len(order)))
+        final = with_operands(shape, iter([replace(x, name=n) for x, n in zip(operands_of(shape), names)]))
+        if not op.scan:
+            return _typed(final, self.parameters(b.type, s.env))
+        return self.scanned(s, b, final, histories, len(order))
+
+    def scanned(self, s: _Scope, b: Binding, acc: Node, lists: list[str], total: int) -> Node:
+        """The pair of the last accumulator and the stack of those before each iteration."""
+        if not isinstance(b.type, TupleOf):
+            raise PreskBug("torch", f"a scan of type {b.type}")
+        template = self.parameters(b.type, s.env)
+        assert isinstance(template, Branch)
+        leaves = list(operands_of(template.part("1")))
+        stacks: list[Operand] = []
+        for x, before, leaf in zip(operands_of(acc), lists, leaves, strict=True):
+            if isinstance(x.type, Key):
+                text = f"tuple({before})"
+            elif total:
+                text = f"torch.stack({before})"
+            else:
+                text = f"torch.empty({leaf.sizes}, dtype={x.name}.dtype, device=device)"
+            stacks.append(replace(leaf, name=self.writer.line(s.lines, text)))
+        first = _typed(acc, template.part("0"))
+        return Branch(b.type, (("0", first), ("1", with_operands(template.part("1"), iter(stacks)))))
+
+    def body(self, body: Function, env: Env) -> tuple[str, int]:
+        """The generated function of a fold's body, and the kernels of one iteration."""
+        key = (body.name, tuple(sorted(env.dims.items())))
+        if key not in self.bodies:
+            s = self.scope(body, env)
+            s.nodes = {p.name: self.parameters(p.type, env) for p in body.params}
+            taken = [x.name for p in body.params for x in operands_of(s.nodes[p.name])]
+            result = [x.name for x in operands_of(self.bindings(s, body))]
+            name = self.writer.name("f")
+            text, kernels = function_text(name, ", ".join(taken), [], s.lines, result)
+            self.writer.functions.append(text)
+            self.bodies[key] = (name, kernels)
+        return self.bodies[key]
 
 
-def emit(program: Program, entry: str, dims: dict[str, int]) -> Emitted:
-    """Generate the function of `entry`, which must be flat; every dim it mentions must be in `dims`."""
+def _typed(node: Node, like: Node) -> Node:
+    """The node with the types and axes of another of its form; tuples and trees are rebuilt to it."""
+    leaves = zip(operands_of(node), operands_of(like), strict=True)
+    given = (replace(x, type=t.type, axes=t.axes, made=None) for x, t in leaves)
+    return with_operands(like, given)
+
+
+def _slice(stack: Node, ty: Type, env: Env, index: str) -> Node:
+    """Slice `index` of a stack that was unbound; its type comes from the body's parameter."""
+    return with_operands(stack, (Operand(f"{x.name}[{index}]", x.type) for x in operands_of(stack)))
+
+
+def function_text(
+    name: str, taken: str, head: list[str], lines: list[Line], returned: list[str], note: str = ""
+) -> tuple[str, int]:
+    """A generated function without the lines nothing needs, and its kernels."""
+    last = f"return ({''.join(n + ', ' for n in returned)})"
+    kept = needed(lines, set(Line((), last, 0).reads))
+    body = "\n".join([*head, *(x.text for x in kept), last])
+    text = f"def {name}({taken}):{note}\n" + "".join(f"    {row}\n" for row in body.split("\n"))
+    return text, sum(x.kernels for x in kept)
+
+
+def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False) -> Emitted:
+    """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
+    it. `unroll` writes the iterations of folds one after another."""
     function = program.functions[entry]
-    emitter = _Emitter(program.modules, {k: constant(v) for k, v in dims.items()})
+    emitter = _Emitter(program, unroll)
+    s = emitter.scope(function, env)
+    inputs: list[Input] = []
     for p in function.params:
-        emitter.env[p.name] = emitter.parameter(p.name, (), emitter.at_dims(p.type))
-    count = emitter.count
-    for b in function.bindings:
-        emitter.env[b.name] = emitter.binding(b)
-    returned: list[str] = []
-    result = _numbered(emitter.env[function.ret], returned)
-    return Emitted(_source(function, count, emitter.lines, returned), tuple(emitter.inputs), result, emitter.kernels)
+
+        def leaf(ty: Type, path: tuple[str, ...], name: str = p.name) -> Node:
+            operand = emitter.fresh(ty, env)
+            inputs.append(Input(name, path, operand))
+            return Single(operand)
+
+        s.nodes[p.name] = built(program.modules, p.type, leaf)
+    result = emitter.bindings(s, function)
+    returned = [_owned(x) for x in operands_of(result)]
+    head = [f"{''.join(i.operand.name + ', ' for i in inputs)}= inputs"] if inputs else []
+    title = f"  # {printable(function.name)}"
+    text, kernels = function_text("entry", "inputs", head, s.lines, returned, title)
+    numbered = (replace(x, name=str(k)) for k, x in enumerate(operands_of(result)))
+    return Emitted(
+        _file(emitter.writer, text, dtype, device), tuple(inputs), with_operands(result, numbered), kernels, env
+    )
 
 
-def _without_unread_constants(lines: list[str], last: str) -> list[str]:
-    """A constant that every reader takes as a Python number needs no tensor."""
-    read = set(re.findall(r"\bv\d+\b", last))
-    for line in lines:
-        read.update(re.findall(r"\bv\d+\b", line.split(" = ", 1)[1].split("  # ", 1)[0]))
-    return [x for x in lines if " = torch.scalar_tensor(" not in x or x.split(" = ", 1)[0] in read]
+def _owned(x: Operand) -> str:
+    """What is returned may be written to: never a constant of the file."""
+    return f"{x.name}.clone()" if x.name.startswith("c") and not isinstance(x.type, Hyper) else x.name
 
 
-def _numbered(node: Node, returned: list[str]) -> Node:
-    match node:
-        case Single(Operand(name, ty, scalar)):
-            returned.append(name)
-            return Single(Operand(str(len(returned) - 1), ty, scalar))
-        case Branch(ty, parts):
-            return Branch(ty, tuple((k, _numbered(v, returned)) for k, v in parts))
+def _file(writer: Writer, entry: str, dtype: str, device: str) -> str:
+    bodies = [*writer.functions, entry]
+    read: set[str] = set()
+    for text in bodies:
+        read |= Line((), text, 0).reads
+    constants = "".join(f"{line.text}\n" for line in needed(writer.constants, read))
+    return "\n\n".join([_HEADER.format(dtype=dtype, device=device) + constants, *bodies])
 
 
-def _source(function: Function, count: int, lines: list[str], returned: list[str]) -> str:
-    taken = "".join(f"v{i}, " for i in range(count))
-    head = [f"({taken}) = inputs"] if count else []
-    last = f"return ({''.join(name + ', ' for name in returned)})"
-    body = [*head, *_without_unread_constants(lines, last), last]
-    title = "".join(c for c in function.name if c.isprintable())
-    return f"def entry(inputs, torch, keys, dtype, device):  # {title}\n" + "".join(f"    {line}\n" for line in body)
+def environment(dims: Mapping[str, int]) -> Env:
+    """The environment of an entry without prefixes."""
+    return Env(dims, {})

@@ -16,10 +16,11 @@ import numpy as np
 
 from presk_rel.core.ir import Program
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import Hyper, TupleOf, Type
-from presk_rel.exec import keys
-from presk_rel.exec.torch.emit import Branch, Emitted, Input, Node, Single, emit
-from presk_rel.exec.torch.ops import Operand, shape_of
+from presk_rel.elab.ty import Hyper, Idx, Mask, TupleOf
+from presk_rel.exec.shapes import Env, length
+from presk_rel.exec.torch.emit import Emitted, Input, emit
+from presk_rel.exec.torch.nodes import Branch, Node, Single
+from presk_rel.exec.torch.operand import Operand
 from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
@@ -27,6 +28,7 @@ from presk_rel.exec.values import (
     Leaf,
     MaskTensor,
     Rounded,
+    StackValue,
     Tensor,
     TreeValue,
     TupleValue,
@@ -34,16 +36,19 @@ from presk_rel.exec.values import (
     map_leaves,
 )
 
-Dtype = Literal["f64", "f32"]
-_DTYPES = {"f64": "float64", "f32": "float32"}
+Dtype = Literal["f64", "f32", "bf16"]
+DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16"}
+"""The torch names of the types a program may run in; bf16 sums in f32 inside a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An entry ready to run: `function(inputs)` takes and returns a tuple of torch values in `emitted`'s order."""
+    """An entry ready to run: `function(inputs)` takes and returns a tuple of torch values in `emitted`'s order;
+    `generated` is the same without `inference_mode`."""
 
     emitted: Emitted
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    generated: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     dtype: Any
     device: Any
 
@@ -58,23 +63,30 @@ class TorchResult:
     kernels: int
 
 
-def compile_entry(program: Program, entry: str, dims: Mapping[str, int], dtype: Dtype, device: str = "cpu") -> Compiled:
-    """Generate and load the function of a flat entry at `dims`."""
+def compile_entry(
+    program: Program, entry: str, env: Env, dtype: Dtype, device: str = "cpu", *, unroll: bool = False
+) -> Compiled:
+    """Generate and load the function of a flat entry in an environment that has all its dims and prefixes."""
     torch: Any = import_module("torch")
-    place = _device(torch, device)
-    emitted = emit(program, entry, dict(dims))
-    namespace: dict[str, Any] = {}
-    exec(compile(emitted.source, f"<presk {len(emitted.source)}>", "exec"), namespace)
-    function, kind = namespace["entry"], getattr(torch, _DTYPES[dtype])
+    place = place_of(torch, device)
+    emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
+    function = loaded(emitted.source)
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         with torch.inference_mode():
-            return function(inputs, torch, keys, kind, place)
+            return function(inputs)
 
-    return Compiled(emitted, call, kind, place)
+    return Compiled(emitted, call, function, getattr(torch, DTYPES[dtype]), place)
 
 
-def _device(torch: Any, device: str) -> Any:
+def loaded(source: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """The `entry` of a generated file; its constants are computed now."""
+    namespace: dict[str, Any] = {"__name__": "presk_generated"}
+    exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
+    return namespace["entry"]
+
+
+def place_of(torch: Any, device: str) -> Any:
     if device.split(":")[0] not in ("cpu", "cuda"):
         raise PreskError(
             [Diagnostic("E7103", f"no such device: `{device}` (cpu, cuda or cuda:n)", None)], exit_status=2
@@ -93,9 +105,9 @@ def _device(torch: Any, device: str) -> Any:
 def run_torch(compiled: Compiled, args: Mapping[str, Value]) -> Value:
     """The entry's value on host values `args` by parameter name."""
     torch: Any = import_module("torch")
-    inputs = tuple(_to_torch(torch, compiled, _at(args[i.parameter], i)) for i in compiled.emitted.inputs)
+    inputs = tuple(to_torch(torch, compiled, _at(args[i.parameter], i)) for i in compiled.emitted.inputs)
     returned = compiled.function(inputs)
-    return _value(compiled.emitted.result, returned)
+    return _value(compiled.emitted.result, returned, compiled.emitted.env)
 
 
 def _at(value: Value, place: Input) -> Value:
@@ -110,16 +122,19 @@ def _at(value: Value, place: Input) -> Value:
     return value
 
 
-def _to_torch(torch: Any, compiled: Compiled, value: Value) -> Any:
+def to_torch(torch: Any, compiled: Compiled, value: Value) -> Any:
+    """A leaf as generated code takes it."""
     match value:
         case Tensor(_, data):
             return torch.from_numpy(_doubles(data)).to(dtype=compiled.dtype, device=compiled.device)
         case IndexTensor(_, _, data) | MaskTensor(_, data):
             return torch.from_numpy(np.ascontiguousarray(data)).to(device=compiled.device)
         case HyperValue(_, number):
-            return torch.scalar_tensor(float(number), dtype=compiled.dtype, device=compiled.device)
+            return number
         case KeyValue(key):
             return key
+        case StackValue(items):
+            return tuple(to_torch(torch, compiled, v) for v in items)
         case _:
             raise PreskBug("torch", f"a {type(value).__name__} is no input of generated code")
 
@@ -133,24 +148,31 @@ def _doubles(data: Any) -> Any:
     return np.array(array, dtype=np.float64, copy=True, order="C")
 
 
-def _value(node: Node, returned: tuple[Any, ...]) -> Value:
+def _value(node: Node, returned: tuple[Any, ...], env: Env) -> Value:
     match node:
-        case Single(Operand(index, ty)):
-            return _leaf(returned[int(index)], ty)
+        case Single(operand):
+            return _leaf(returned[int(operand.name)], operand, env)
         case Branch(TupleOf(), parts):
-            return TupleValue(tuple(_value(v, returned) for _, v in parts))
+            return TupleValue(tuple(_value(v, returned, env) for _, v in parts))
         case Branch(_, parts):
-            return TreeValue({k: _value(v, returned) for k, v in parts})
+            return TreeValue({k: _value(v, returned, env) for k, v in parts})
 
 
-def _leaf(tensor: Any, ty: Type) -> Value:
-    if isinstance(tensor, bytes):
-        return KeyValue(tensor)
-    data = tensor.detach().to(device="cpu").double().numpy()
-    if isinstance(ty, Hyper):
-        return HyperValue(ty.kind, Fraction(float(data)))
-    shape = shape_of(ty)
-    return Tensor(tuple((a.name, int(a.length.const)) for a in shape.axes), data)
+def _leaf(found: Any, operand: Operand, env: Env) -> Value:
+    if isinstance(found, bytes):
+        return KeyValue(found)
+    if isinstance(found, tuple):
+        return StackValue(tuple(KeyValue(k) for k in found))
+    if isinstance(operand.type, Hyper):
+        return HyperValue(operand.type.kind, Fraction(found))
+    host = found.detach().to(device="cpu")
+    match operand.type:
+        case Idx(bound):
+            return IndexTensor(length(bound, env, "the result"), operand.axes, host.numpy())
+        case Mask():
+            return MaskTensor(operand.axes, host.numpy())
+        case _:
+            return Tensor(operand.axes, host.double().numpy())
 
 
 def printable(value: Value) -> Value:
