@@ -127,7 +127,7 @@ class Session:
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
         with self._pass("run"):
             bound, values = prepare(flat, entry, request.given, request.dims, request.seed)
-            compiled = compile_entry(flat, entry, bound.env.dims, dtype, device)
+            compiled = compile_entry(flat, entry, bound.env, dtype, device)
             names = [p.name for p in bound.fn.params]
             value = run_torch(compiled, dict(zip(names, values, strict=True)))
         return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)

@@ -27,10 +27,10 @@ from presk_rel.pipeline import Request
 @entry_option
 @dims_option
 @inputs_options
-@click.option("--dtype", type=click.Choice(["f64", "f32"]), default="f64", help="[default: f64]")
+@click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="[default: f64]")
 @click.option("--device", default="cpu", help="[default: cpu]")
 @click.option("--bits", type=int, default=256, metavar="N", help="Proven bits of the exact side.  [default: 256]")
-@click.option("--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32]")
+@click.option("--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32, 0.05 for bf16]")
 def command(
     file: str,
     consts: tuple[str, ...],

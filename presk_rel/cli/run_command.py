@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--digits", type=int, metavar="N", help="Print fewer digits.")
 @click.option("--kernel", type=click.Choice(["balls", "mpmath"]), default="balls", help="[default: balls, proven]")
 @click.option(
-    "--dtype", type=click.Choice(["f64", "f32"]), default="f64", help="Of the torch executor.  [default: f64]"
+    "--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="Of the torch executor.  [default: f64]"
 )
 @click.option("--device", default="cpu", help="Of the torch executor: cpu, cuda, cuda:n.  [default: cpu]")
 @click.option("--no-opt", is_flag=True, help="Run the program as differentiated, not optimized.")

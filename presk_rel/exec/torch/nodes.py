@@ -1,0 +1,69 @@
+"""Trees, tuples and tensors of generated code: only tensors exist when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from presk_rel.elab.ty import ModuleDef, Params, TupleOf, Type, field_names, field_type
+from presk_rel.exec.torch.operand import Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A tensor, hyperparameter or key (or stack of keys) of generated code."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A tree or tuple: its parts by field name, or by position as text."""
+
+    type: Type
+    parts: tuple[tuple[str, Node], ...]
+
+    def part(self, name: str) -> Node:
+        return dict(self.parts)[name]
+
+    def replaced(self, name: str, node: Node) -> Branch:
+        return Branch(self.type, tuple((k, node if k == name else v) for k, v in self.parts))
+
+
+Node = Single | Branch
+
+UNIT = Branch(TupleOf(()), ())
+"""The cotangent of what has none."""
+
+
+def parts_of(modules: dict[str, ModuleDef], ty: Params | TupleOf) -> list[tuple[str, Type]]:
+    """The parts of a tree or tuple by name, in order."""
+    if isinstance(ty, TupleOf):
+        return [(str(i), t) for i, t in enumerate(ty.items)]
+    found = [(n, field_type(modules, ty.instance, n)) for n in field_names(modules, ty.instance)]
+    return [(n, t) for n, t in found if t is not None]
+
+
+def built(
+    modules: dict[str, ModuleDef], ty: Type, leaf: Callable[[Type, tuple[str, ...]], Node], path: tuple[str, ...] = ()
+) -> Node:
+    """The tree of a type, its leaves made by `leaf(type, path)`."""
+    if not isinstance(ty, Params | TupleOf):
+        return leaf(ty, path)
+    return Branch(ty, tuple((n, built(modules, t, leaf, (*path, n))) for n, t in parts_of(modules, ty)))
+
+
+def operands_of(node: Node) -> Iterator[Operand]:
+    """The leaves, in order."""
+    if isinstance(node, Single):
+        yield node.operand
+    else:
+        for _, part in node.parts:
+            yield from operands_of(part)
+
+
+def with_operands(node: Node, given: Iterator[Operand]) -> Node:
+    """The same tree with other leaves, in order."""
+    if isinstance(node, Single):
+        return Single(next(given))
+    return Branch(node.type, tuple((k, with_operands(v, given)) for k, v in node.parts))

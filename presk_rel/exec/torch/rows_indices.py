@@ -1,0 +1,88 @@
+"""Rows of the primitives on index tensors, masks and keys."""
+
+from __future__ import annotations
+
+from presk_rel.elab.ty import Hyper
+from presk_rel.exec.torch.operand import Operand, Step, entries, number, run_axes
+from presk_rel.exec.torch.rows_arithmetic import filled, renamed
+
+
+def row_real(step: Step) -> str | Operand:
+    (n,) = step.args
+    if not isinstance(n.type, Hyper):
+        return f"{n.name}.to(dtype)"
+    if n.scalar is not None:
+        return filled(step, n.scalar)
+    return f"torch.scalar_tensor(support.double({n.name}), dtype=dtype, device=device)"
+
+
+def row_embed(step: Step) -> str | Operand:
+    """Rows of a table; all of them, in order, where the indices are `positions`."""
+    w, i = step.args
+    if i.kind == "positions":
+        return renamed(w, step)
+    return f"torch.embedding({w.name}, {i.name})"
+
+
+def row_embed_vjp(step: Step) -> str | Operand:
+    ct, i, w = step.args
+    if i.kind == "positions":
+        return renamed(ct, step)
+    return f"torch.ops.aten.embedding_dense_backward({ct.name}, {i.name}, {w.sizes[0]}, -1, False)"
+
+
+def row_one_hot(step: Step) -> str:
+    return f"torch.nn.functional.one_hot({step.args[0].name}, {step.sizes[-1]}).to(dtype)"
+
+
+def row_cross_entropy(step: Step) -> str:
+    logits, y = step.args
+    flat = f"{logits.name}.reshape({(entries(y.sizes), logits.sizes[-1])}), {y.name}.reshape(-1)"
+    return f'torch.nn.functional.cross_entropy({flat}, reduction="none").reshape({y.sizes})'
+
+
+def row_cross_entropy_vjp(step: Step) -> str:
+    """(softmax(l) - one_hot(y))·ct, without the one-hot tensor."""
+    ct, logits, y = step.args
+    p = step.line(f"torch.softmax({logits.name}, -1)")
+    minus = step.line(f"torch.full({(*y.sizes, 1)}, -1.0, dtype=dtype, device=device)")
+    difference = step.line(f"torch.scatter_add({p}, -1, {y.name}.unsqueeze(-1), {minus})")
+    if ct.scalar is not None:
+        return f"torch.mul({difference}, {number(ct.scalar)})"
+    return f"torch.mul({difference}, {ct.name}.unsqueeze(-1))"
+
+
+def row_argmax(step: Step) -> str:
+    """torch gives the first of equal entries."""
+    return f"torch.argmax({step.args[0].name}, -1)"
+
+
+def row_positions(step: Step) -> Operand:
+    name = step.line(f"torch.arange({step.sizes[0]}, device=device)")
+    return Operand(name, step.type, run_axes(step.type, step.env), kind="positions")
+
+
+def row_causal_mask(step: Step) -> Operand:
+    name = step.line(f"torch.tril(torch.ones({step.sizes}, dtype=torch.bool, device=device))")
+    return Operand(name, step.type, run_axes(step.type, step.env), kind="causal")
+
+
+# ------------------------------------------------------------------------------------------------------------- draws
+
+
+def row_normal(step: Step) -> str:
+    return f"support.normal({step.args[0].name}, {step.sizes}, {number(step.rational(0))}, dtype, device)"
+
+
+def row_xavier_uniform(step: Step) -> str:
+    return f"support.xavier_uniform({step.args[0].name}, {step.sizes}, dtype, device)"
+
+
+def row_dropout_mask(step: Step) -> str:
+    rate = step.rational(0)
+    pair = f"Fraction({rate.numerator}, {rate.denominator})"
+    return f"support.dropout_mask({step.args[0].name}, {step.sizes}, {pair}, dtype, device)"
+
+
+def row_sample(step: Step) -> str:
+    return f"support.sample({step.args[0].name}, {step.args[1].name})"

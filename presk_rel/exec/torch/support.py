@@ -1,0 +1,54 @@
+"""What generated code calls besides torch: the draws of `exec.keys`, which are the exact executor's numbers, made on
+the host and injected, and the arithmetic of hyperparameters, which are exact rationals."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+
+from presk_rel.exec import keys
+
+
+def _tensor(data: Any, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(data).reshape(shape)).to(dtype=dtype, device=device)
+
+
+def normal(key: bytes, shape: tuple[int, ...], std: float, dtype: Any, device: Any) -> Any:
+    """Normal draws of mean 0, of `shape`."""
+    return _tensor(keys.standard_normal(key, math.prod(shape)) * std, shape, dtype, device)
+
+
+def xavier_uniform(key: bytes, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
+    return _tensor(keys.xavier_uniform(key, shape), shape, dtype, device)
+
+
+def dropout_mask(key: bytes, shape: tuple[int, ...], rate: Fraction, dtype: Any, device: Any) -> Any:
+    """0 where the draw is below `rate`, which is compared exactly, else 1/(1 - rate)."""
+    below = np.uint64(math.ceil(rate * 2**53))
+    dropped = (keys.words(key, math.prod(shape)) >> np.uint64(11)) < below
+    return _tensor(np.where(dropped, 0.0, float(1 / (1 - rate))), shape, dtype, device)
+
+
+def sample(key: bytes, logits: Any) -> Any:
+    """The least index whose cumulative probability exceeds its position's uniform draw, in doubles."""
+    shape = tuple(logits.shape[:-1])
+    draws = _tensor(keys.uniform(key, math.prod(shape)), (*shape, 1), torch.float64, logits.device)
+    cumulative = torch.cumsum(torch.softmax(logits.to(torch.float64), -1), -1)
+    return torch.clamp(torch.sum(cumulative <= draws, -1), max=logits.shape[-1] - 1)
+
+
+def double(value: Fraction) -> float:
+    """The nearest double; an infinity beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def whole_quotient(a: Fraction, b: Fraction) -> Fraction:
+    """The quotient of naturals or integers: towards zero."""
+    return Fraction(int(a / b))
