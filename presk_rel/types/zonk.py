@@ -23,6 +23,7 @@ from presk_rel.types.tree import (
     TField,
     TFunction,
     TGrad,
+    TJvp,
     TLambda,
     TLet,
     TLiteral,
@@ -32,6 +33,7 @@ from presk_rel.types.tree import (
     TTheta,
     TTuple,
     TVar,
+    TVjp,
 )
 
 
@@ -122,11 +124,15 @@ class Rewrite:
                 return TApply(parts[0], parts[1:], ty, span)
             case TGrad():
                 return TGrad(parts[0], ty, span)
+            case TVjp():
+                return TVjp(parts[0], ty, span)
+            case TJvp():
+                return TJvp(parts[0], ty, span)
             case TTuple():
                 return TTuple(parts, ty, span)
 
 
-_Operation = TPrim | TField | TCall | TStackCall | TApply | TGrad | TTuple
+_Operation = TPrim | TField | TCall | TStackCall | TApply | TGrad | TVjp | TJvp | TTuple
 
 
 def _tree(ty: Type) -> Params:
@@ -148,7 +154,7 @@ def children_of(node: TExpr) -> Iterator[TExpr]:
             return
         case TPrim(args=args) | TCall(args=args) | TTuple(items=args):
             yield from args
-        case TField(base=fn) | TGrad(fn=fn) | TLambda(body=fn):
+        case TField(base=fn) | TGrad(fn=fn) | TVjp(fn=fn) | TJvp(fn=fn) | TLambda(body=fn):
             yield fn
         case TStackCall(stacked=stacked, acc=acc, extras=extras):
             yield from (stacked, acc, *extras)

@@ -36,6 +36,14 @@ PAGES: Final = (
         "fn f(x : ℝ[3], n : nat) -> ℝ[3] = x / real(n)\n",
     ),
     _page(
+        "E2006",
+        "axes that cannot be regrouped",
+        "`split` takes two lengths whose product is the axis' length for every value; `merge` joins two axes that "
+        "stand beside each other, in that order.",
+        "fn f(x : ℝ[model: 12]) = split(axis model, heads: 5, hd: 2, x)\n",
+        "fn f(x : ℝ[model: 12]) = split(axis model, heads: 6, hd: 2, x)\n",
+    ),
+    _page(
         "E2008",
         "axis that is not there",
         "An axis is selected by a name that the tensor has not. Axes get their names from the types of parameters and "
@@ -58,6 +66,15 @@ PAGES: Final = (
         "tensor, a parameter tree, or a tuple with one. A lambda fixes the other arguments of a function.",
         "fn g(x : ℝ[3], y : ℝ[3]) -> ℝ[] = sum(x * y)\nfn f(x : ℝ[3]) -> ℝ[3] = grad(g)(x)\n",
         "fn g(x : ℝ[3], y : ℝ[3]) -> ℝ[] = sum(x * y)\nfn f(x : ℝ[3]) -> ℝ[3] = grad(λ a. g(a, x))(x)\n",
+    ),
+    _page(
+        "E2014",
+        "selection outside its axis",
+        "A slice lo..hi needs 0 ≤ lo ≤ hi ≤ the axis' length for every value of the dimensions. An index that lies "
+        "outside at every value is refused as well; one that depends on the dimensions is checked when they are "
+        "known.",
+        "dim T\nfn f(x : ℝ[seq: T]) = x[seq: 1..T]\n",
+        "dim T\nfn f(x : ℝ[seq: T + 1]) = x[seq: 1..T + 1]\n",
     ),
     _page(
         "E2017",
@@ -161,11 +178,41 @@ PAGES: Final = (
         "fn f(x : ℝ[3], by : ℝ = 0.5) -> ℝ[3] = x * by\n",
     ),
     _page(
+        "E2031",
+        "not a contraction",
+        "In ein[out](a * b) every axis of every factor has a name, and every axis of the result is one of some factor.",
+        "fn f(a : ℝ[i: 2, j: 3], b : ℝ[j: 3, k: 4]) = ein[i, m](a * b)\n",
+        "fn f(a : ℝ[i: 2, j: 3], b : ℝ[j: 3, k: 4]) = ein[i, k](a * b)\n",
+    ),
+    _page(
+        "E2032",
+        "ambiguous relabelling",
+        "When both factors of `ein` have an axis `seq`, and exactly one copy of it such as `seq2` is unmatched, the "
+        "right factor's `seq` becomes that copy. Here more than one is unmatched.",
+        "fn f(a : ℝ[seq: 2], b : ℝ[seq: 2]) = ein[seq, seq2, seq3](a * b)\n",
+        "fn f(a : ℝ[seq: 2], b : ℝ[seq: 2]) = ein[seq, seq2](a * b)\n",
+    ),
+    _page(
+        "E2033",
+        "no head constants",
+        "`split_heads` and `merge_heads` read the constants H and HD of the file that they stand in. `split` and "
+        "`merge` say the lengths themselves.",
+        "fn f(x : ℝ[seq: 2, model: 12]) = split_heads(x)\n",
+        "const H = 3\nconst HD = 4\nfn f(x : ℝ[seq: 2, model: 12]) = split_heads(x)\n",
+    ),
+    _page(
+        "E2034",
+        "not a dropout rate",
+        "The rate of `dropout` is a number of at least 0 and below 1, written out: the mask is scaled by 1/(1 - rate).",
+        "fn f(x : ℝ[3], key : key) -> ℝ[3] uses Rand = dropout(1, key, x)\n",
+        "fn f(x : ℝ[3], key : key) -> ℝ[3] uses Rand = dropout(0.1, key, x)\n",
+    ),
+    _page(
         "E9001",
         "not supported by this version yet",
         "The program is right as far as presk can see, and uses something of the language that this version does not "
         "have.",
-        "fn f(n : nat) -> bool = n == 2\n",
+        "fn f(n : nat) -> nat = n % 2\n",
         "fn f(n : nat) -> nat = n\n",
         "limit",
     ),

@@ -15,10 +15,12 @@ from presk_rel.types.check.checker import Checker, is_bad
 from presk_rel.types.infer import IType
 from presk_rel.types.tree import TExpr
 
+_DERIVATIVES = frozenset({"builtin:grad", "builtin:vjp", "builtin:jvp"})
 
-def is_grad(c: Checker, expr: ast.Expr) -> bool:
-    """Is `expr` a call of `grad`, a function value that its arguments say the type of?"""
-    return isinstance(expr, ast.Call) and c.program.elab.target(expr.callee) == "builtin:grad"
+
+def is_derivative(c: Checker, expr: ast.Expr) -> bool:
+    """Is `expr` a call of `grad`, `vjp` or `jvp`: a function value that its arguments say the type of?"""
+    return isinstance(expr, ast.Call) and c.program.elab.target(expr.callee) in _DERIVATIVES
 
 
 def call_builtin(c: Checker, name: str, args: Sequence[Arg], span: Span, at: Span, hint: IType | None) -> TExpr:

@@ -1,50 +1,16 @@
-"""Builtins on real tensors: entry by entry, reductions, contraction, injection."""
+"""Builtins on real tensors: entry by entry, reductions, contraction, injection, softmax, extrema."""
 
 from __future__ import annotations
 
-from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Real, Shape
-from presk_rel.syntax import ast
+from presk_rel.elab.broadcast import align
+from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Mask, Real, Shape
+from presk_rel.types.builtins.operands import known_mask, known_real, named_axis, real_operand
 from presk_rel.types.builtins.row import Use
-from presk_rel.types.check.checker import Checker
 from presk_rel.types.check.contraction import contract
-from presk_rel.types.infer import Broken, IType, Meta, ity
+from presk_rel.types.check.shapes import broadcast_shapes, no_broadcast
+from presk_rel.types.infer import Meta, ity
 from presk_rel.types.numbers import DEFAULT
 from presk_rel.types.tree import TExpr, TPrim
-
-
-def real_hint(_: Checker, __: IType | None) -> tuple[IType | None, ...]:
-    """Literals among the arguments are reals."""
-    return (SCALAR_REAL, SCALAR_REAL, SCALAR_REAL)
-
-
-def real_operand(use: Use, node: TExpr) -> Real | TExpr | None:
-    """The type of an argument that must be real; the broken tree after E2005; None while it is unknown. Literals that
-    were bound by a let become real here."""
-    ty = use.c.type_of(node)
-    match ty:
-        case Real():
-            return ty
-        case Meta(number=None):
-            return None
-        case Meta():
-            use.c.unifier.unify(ity(node), SCALAR_REAL)
-            return SCALAR_REAL
-        case Broken():
-            return use.c.broken(use.span)
-        case _:
-            return use.c.error(
-                "E2005", f"`{use.name}` takes a real tensor, not {use.c.show(node)}", node.span, help=injection_help(ty)
-            )
-
-
-def injection_help(ty: IType) -> str | None:
-    match ty:
-        case Hyper(kind) if kind != "bool":
-            return "a hyperparameter is injected into ℝ by real(n) or (n : ℝ)"
-        case Idx():
-            return "indices are injected into ℝ by real(t)"
-        case _:
-            return None
 
 
 def elementwise(use: Use) -> TExpr | None:
@@ -68,22 +34,26 @@ def reduction(use: Use) -> TExpr | None:
     return TPrim(use.name, (use.axes[0].text,), use.values, Real(left), use.span)
 
 
-def named_axis(use: Use, shape: Shape, axis: ast.Ident, node: TExpr) -> int | TExpr | None:
-    """Where the axis of that name stands in the shape of `node`; None while its leading axes are unknown; E2008 if
-    there is none."""
-    where = next((i for i, a in enumerate(shape.axes) if a.name == axis.text), None)
-    if where is not None:
-        return where
-    if use.c.unifier.is_open(shape):
-        return None
-    unnamed = any(a.name is None for a in shape.axes)
-    help_text = "an axis gets its name from the type of a parameter, a result or an ascription" if unnamed else None
-    return use.c.error(
-        "E2008",
-        f"`{use.name}` selects the axis {axis.text}, which {use.c.show(node)} has not",
-        axis.span,
-        help=help_text,
-    )
+def softmax(use: Use) -> TExpr | None:
+    """ℝ[S] → ℝ[S] along an axis; `where = m` with a mask that broadcasts into S without widening it."""
+    masked = "where" in use.named
+    ty = (known_real if masked else real_operand)(use, use.values[0])
+    if not isinstance(ty, Real):
+        return ty
+    found = named_axis(use, ty.shape, use.axes[0], use.values[0])
+    if not isinstance(found, int):
+        return found
+    attrs = (use.axes[0].text,)
+    if not masked:
+        return TPrim("softmax", attrs, use.values, ty, use.span)
+    node = use.named["where"]
+    mask = known_mask(use, node)
+    if not isinstance(mask, Mask):
+        return mask
+    if align(mask.shape, ty.shape, use.c.unifier.same) is None:
+        message = f"the mask {use.c.show(node)} does not broadcast into {use.c.show(use.values[0])}"
+        return use.c.error("E2003", message, node.span)
+    return TPrim("softmax", attrs, (*use.values, node), ty, use.span)
 
 
 def injection(use: Use) -> TExpr | None:
@@ -101,12 +71,36 @@ def injection(use: Use) -> TExpr | None:
         case Idx(_, shape):
             return TPrim("real", (), use.values, Real(shape), use.span)
         case Real():
-            return use.c.error(
-                "E2005", f"`real` injects numbers and indices, and {use.c.show(node)} is real already", node.span
-            )
+            message = f"`real` injects numbers and indices, and {use.c.show(node)} is real already"
+            return use.c.error("E2005", message, node.span)
         case _:
             return use.c.error("E2005", f"`real` injects numbers and indices, not {use.c.show(node)}", node.span)
 
 
 def matmul(use: Use) -> TExpr | None:
     return contract(use.c, use.values[0], use.values[1], use.at, use.span)
+
+
+def extremum(use: Use) -> TExpr | None:
+    """`max`, `min`: of two reals, broadcast as + broadcasts."""
+    return _extremum(use, use.name, use.values[0], use.values[1])
+
+
+def clamp(use: Use) -> TExpr | None:
+    """clamp(x, lo, hi) is min(max(x, lo), hi)."""
+    if known_real(use, use.values[2]) is None:
+        return None
+    inner = _extremum(use, "max", use.values[0], use.values[1])
+    return None if inner is None else _extremum(use, "min", inner, use.values[2])
+
+
+def _extremum(use: Use, op: str, left: TExpr, right: TExpr) -> TExpr | None:
+    a, b = known_real(use, left), known_real(use, right)
+    if not isinstance(a, Real):
+        return a
+    if not isinstance(b, Real):
+        return b
+    shape = broadcast_shapes(use.c, a.shape, b.shape, use.at, f"`{use.name}`")
+    if shape is None:
+        return no_broadcast(use.c, f"`{use.name}`", use.at, left, right)
+    return TPrim(op, (), (left, right), Real(shape), use.span)

@@ -13,7 +13,7 @@ from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Function, TupleOf
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
-from presk_rel.types.builtins.call import call_builtin, is_grad
+from presk_rel.types.builtins.call import call_builtin, is_derivative
 from presk_rel.types.check.applying import call_signature
 from presk_rel.types.check.arguments import Arg, Given, arguments, infer_all, infer_value
 from presk_rel.types.check.checker import Blame, Checker, is_bad
@@ -97,7 +97,7 @@ def _call_value(c: Checker, callee: ast.Expr, args: Sequence[Arg], span: Span, h
         infer_all(c, args)
         return c.error("E2021", "a function value takes its arguments by position", wrong.span)
     values = [a.value for a in args if a.value is not None]
-    if isinstance(callee, ast.Lambda) or is_grad(c, callee):
+    if isinstance(callee, ast.Lambda) or is_derivative(c, callee):
         nodes = [infer_value(c, v) for v in values]
         wanted = function_of([ity(n) for n in nodes], hint if hint is not None else c.unifier.fresh_type())
         return _apply(c, c.infer(callee, wanted), nodes, args, callee.span, span)

@@ -176,6 +176,9 @@ class Checker:
         self.binders += 1
         return Binder(self.binders, ident.text, held(ty), ident.span)
 
+    def named_binder(self, name: str, ty: IType, span: Span) -> Binder:
+        return self.binder(ast.Ident(name, span), ty)
+
     def type_of(self, node: TExpr) -> IType:
         """The type of a node as far as it is known, throughout."""
         return self.unifier.resolve(ity(node))

@@ -9,20 +9,14 @@ from presk_rel.syntax import ast
 from presk_rel.types.check.ascription import infer_ascription
 from presk_rel.types.check.calls import infer_call
 from presk_rel.types.check.checker import Checker
+from presk_rel.types.check.einsum import infer_ein
+from presk_rel.types.check.indexing import infer_index
 from presk_rel.types.check.lets import infer_lambda, infer_let, infer_tuple
 from presk_rel.types.check.literals import infer_no_value, infer_number
 from presk_rel.types.check.operators import infer_binary, infer_negate
 from presk_rel.types.check.paths import infer_path
 from presk_rel.types.infer import IType
 from presk_rel.types.tree import TExpr
-
-
-def _limit(what: str) -> Callable[[Checker, Any, IType | None], TExpr]:
-    def refuse(c: Checker, expr: ast.Expr, _: IType | None) -> TExpr:
-        return c.error("E9001", f"{what} is not supported by this version yet", expr.span)
-
-    return refuse
-
 
 FORMS: dict[type, Callable[[Checker, Any, IType | None], TExpr]] = {
     ast.Name: infer_path,
@@ -35,10 +29,10 @@ FORMS: dict[type, Callable[[Checker, Any, IType | None], TExpr]] = {
     ast.Negate: infer_negate,
     ast.Binary: infer_binary,
     ast.Call: infer_call,
-    ast.Index: _limit("indexing"),
+    ast.Index: infer_index,
     ast.Let: infer_let,
     ast.Lambda: infer_lambda,
-    ast.Ein: _limit("`ein`"),
+    ast.Ein: infer_ein,
     ast.Ascribe: infer_ascription,
     ast.Tuple: infer_tuple,
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from presk_rel.diagnostics import Label, Span
-from presk_rel.elab.broadcast import align, broadcast
 from presk_rel.elab.dims import path_text
 from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Mask, Params, Real, Shape, TupleOf, Type
 from presk_rel.syntax import ast
@@ -11,13 +9,13 @@ from presk_rel.types.check.calls import pipe
 from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.contraction import contract
 from presk_rel.types.check.literals import number, only_literals
-from presk_rel.types.infer import Broken, IType, Meta, NumberKind, ity
+from presk_rel.types.check.shapes import broadcast_shapes, no_broadcast
+from presk_rel.types.infer import Broken, IType, Meta, NumberKind, held, items_of, ity
 from presk_rel.types.numbers import DEFAULT, WIDTH, admits
-from presk_rel.types.problems import Mismatch
 from presk_rel.types.tree import TExpr, TLiteral, TPrim
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
-COMPARISONS = frozenset({"==", "<=", ">=", "<", ">"})
+COMPARISONS = {"==": "eq", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
 LARGEST_EXPONENT = 1_000_000
 LARGEST_HYPER_EXPONENT = 1_000
 
@@ -85,7 +83,9 @@ def _step(c: Checker, node: ast.Binary, left: TExpr, right: TExpr | None, hint: 
         return c.later(lambda: contract(c, left, other, node.op_span, node.span), node.span)
     if is_bad(left) or is_bad(other):
         return c.broken(node.span)
-    if node.op in COMPARISONS or node.op == "%":
+    if node.op in COMPARISONS:
+        return c.later(lambda: _comparison(c, node, left, other, hint), node.span)
+    if node.op == "%":
         return c.error("E9001", f"`{node.op}` on values is not supported by this version yet", node.op_span)
     return c.error(
         "E2020",
@@ -111,12 +111,12 @@ def _arithmetic(c: Checker, node: ast.Binary, left: TExpr, right: TExpr, hint: I
         case Hyper(k), Hyper(m) if k == m and k != "bool":
             result = Hyper("int") if k == "nat" and op in ("sub", "div") else a
             return TPrim(op, (), (left, right), result, node.span)
-        case (Params() | TupleOf(), Params() | TupleOf()) if op in ("add", "sub"):
+        case (Params() | TupleOf(), Params() | TupleOf()) if op in ("add", "sub") and _is_tree(c, a):
             return _on_trees(c, node, left, right)
-        case (Params() | TupleOf(), Real(Shape(None, ()))) if op in ("mul", "div"):
-            return TPrim(op, (), (left, right), a, node.span)
-        case (Real(Shape(None, ())), Params() | TupleOf()) if op == "mul":
-            return TPrim(op, (), (left, right), b, node.span)
+        case (Params() | TupleOf(), Real(Shape(None, ()))) if op in ("mul", "div") and _is_tree(c, a):
+            return TPrim(op, (), (left, right), held(a), node.span)
+        case (Real(Shape(None, ())), Params() | TupleOf()) if op == "mul" and _is_tree(c, b):
+            return TPrim(op, (), (left, right), held(b), node.span)
         case _:
             return _refuse(c, node, a, b)
 
@@ -154,52 +154,47 @@ def _adapt(c: Checker, literal: IType, other: IType, kind: NumberKind) -> None:
             return
 
 
+def _is_tree(c: Checker, ty: IType) -> bool:
+    """Are all leaves real tensors? Literals among them become real."""
+    match ty:
+        case Real() | Params():
+            return True
+        case TupleOf():
+            return all(_is_tree(c, t) for t in items_of(ty))
+        case Meta(number=number) if number is not None:
+            return c.unifier.unify(ty, SCALAR_REAL) is None
+        case _:
+            return False
+
+
 def _on_reals(c: Checker, node: ast.Binary, left: TExpr, right: TExpr, s: Shape, t: Shape) -> TExpr | None:
     if (c.unifier.is_open(s) and not t.is_scalar) or (c.unifier.is_open(t) and not s.is_scalar):
         return None
     shape = broadcast_shapes(c, s, t, node.op_span, f"`{node.op}`")
     if shape is None:
-        return _no_broadcast(c, node, left, right, s, t)
+        return no_broadcast(c, f"`{node.op}`", node.op_span, left, right)
     return TPrim(ARITHMETIC[node.op], (), (left, right), Real(shape), node.span)
 
 
-def broadcast_shapes(c: Checker, s: Shape, t: Shape, span: Span, what: str) -> Shape | None:
-    """The shape of two reals combined, unknown lengths solved; None if they do not line up."""
-    u = c.unifier
-    shape = broadcast(s, t, u.same)
-    if shape is None:
+def _comparison(c: Checker, node: ast.Binary, left: TExpr, right: TExpr, hint: IType | None) -> TExpr | None:
+    """Of two hyperparameters a bool, of two real or two index tensors a mask."""
+    a, b = _numbers(c, left, right, None)
+    if isinstance(a, Broken) or isinstance(b, Broken):
+        return c.broken(node.span)
+    if isinstance(a, Meta) or isinstance(b, Meta):
         return None
-    u.where = (span, what)
-    for small in (s, t):
-        where = align(small, shape, u.same)
-        for axis, i in zip(small.axes, where or (), strict=False):
-            if u.unify_length(axis.length, shape.axes[i].length) is not None:
+    match a, b:
+        case Hyper(), Hyper() if a == b:
+            return TPrim(COMPARISONS[node.op], (), (left, right), Hyper("bool"), node.span)
+        case (Real(s), Real(t)) | (Idx(_, s), Idx(_, t)):
+            if c.unifier.is_open(s) or c.unifier.is_open(t):
                 return None
-    return u.shape(shape)
-
-
-def _no_broadcast(c: Checker, node: ast.Binary, left: TExpr, right: TExpr, s: Shape, t: Shape) -> TExpr:
-    failed = _clash(c, s, t)
-    reason, example = ("", None) if failed is None else c.reason(failed)
-    labels = (Label(left.span, c.show(left)), Label(right.span, c.show(right)))
-    message = f"`{node.op}` cannot line up {c.show(left)} with {c.show(right)}{reason}"
-    return c.error("E2003", message, node.op_span, labels=labels, counterexample=example, help=_BROADCAST)
-
-
-_BROADCAST = (
-    "shapes line up by their last axes, or by name where every axis of the smaller is named; "
-    "there is no length-1 broadcasting"
-)
-
-
-def _clash(c: Checker, s: Shape, t: Shape) -> Mismatch | None:
-    """The last pair of axes that does not agree: the reason a reader looks for."""
-    for a, b in zip(reversed(s.axes), reversed(t.axes), strict=False):
-        if a.name is not None and b.name is not None and a.name != b.name:
-            return Mismatch(f"the axis {a.name}", f"the axis {b.name}")
-        if not c.unifier.same(a.length, b.length):
-            return Mismatch(str(a.length), str(b.length), (a.length, b.length))
-    return None
+            shape = broadcast_shapes(c, s, t, node.op_span, f"`{node.op}`")
+            if shape is None:
+                return no_broadcast(c, f"`{node.op}`", node.op_span, left, right)
+            return TPrim(COMPARISONS[node.op], (), (left, right), Mask(shape), node.span)
+        case _:
+            return _refuse(c, node, a, b)
 
 
 def _on_trees(c: Checker, node: ast.Binary, left: TExpr, right: TExpr) -> TExpr:

@@ -1,0 +1,112 @@
+"""What the rules of builtins ask of their arguments. Each answers with the type, with the broken tree after E2005, or
+with None while the type is unknown."""
+
+from __future__ import annotations
+
+from presk_rel.diagnostics import Span
+from presk_rel.elab.ty import SCALAR_REAL, Axis, Idx, Key, Mask, Real, Shape
+from presk_rel.syntax import ast
+from presk_rel.types.builtins.row import Use
+from presk_rel.types.check.checker import Blame, Checker, conversion_help
+from presk_rel.types.check.contraction import duplicate_name
+from presk_rel.types.infer import Broken, IType, Meta, ity
+from presk_rel.types.tree import TExpr
+
+
+def real_hint(_: Checker, __: IType | None) -> tuple[IType | None, ...]:
+    """Literals among the arguments are reals."""
+    return (SCALAR_REAL, SCALAR_REAL, SCALAR_REAL)
+
+
+def real_operand(use: Use, node: TExpr) -> Real | TExpr | None:
+    """A real tensor. Literals that were bound by a let become real here."""
+    ty = use.c.type_of(node)
+    match ty:
+        case Real():
+            return ty
+        case Meta(number=None):
+            return None
+        case Meta():
+            use.c.unifier.unify(ity(node), SCALAR_REAL)
+            return SCALAR_REAL
+        case Broken():
+            return use.c.broken(use.span)
+        case _:
+            message = f"`{use.name}` takes a real tensor, not {use.c.show(node)}"
+            return use.c.error("E2005", message, node.span, help=conversion_help(ty, SCALAR_REAL))
+
+
+def known_real(use: Use, node: TExpr) -> Real | TExpr | None:
+    """A real tensor all of whose axes are known, but for a fixed prefix."""
+    ty = real_operand(use, node)
+    return None if isinstance(ty, Real) and use.c.unifier.is_open(ty.shape) else ty
+
+
+def known_indices(use: Use, node: TExpr) -> Idx | TExpr | None:
+    """An index tensor all of whose axes are known, but for a fixed prefix."""
+    ty = use.c.type_of(node)
+    match ty:
+        case Idx(_, shape):
+            return None if use.c.unifier.is_open(shape) else ty
+        case Meta(number=None):
+            return None
+        case Broken():
+            return use.c.broken(use.span)
+        case _:
+            return use.c.error("E2005", f"`{use.name}` takes an index tensor, not {use.c.show(node)}", node.span)
+
+
+def known_mask(use: Use, node: TExpr) -> Mask | TExpr | None:
+    """A mask all of whose axes are known, but for a fixed prefix."""
+    ty = use.c.type_of(node)
+    match ty:
+        case Mask(shape):
+            return None if use.c.unifier.is_open(shape) else ty
+        case Meta(number=None):
+            return None
+        case Broken():
+            return use.c.broken(use.span)
+        case _:
+            return use.c.error("E2005", f"`{use.name}` takes a mask bool[…], not {use.c.show(node)}", node.span)
+
+
+def key_operand(use: Use, node: TExpr) -> TExpr:
+    """A key: the argument, or the broken tree."""
+    return use.c.expect(node, Key(), node.span, Blame(f"the key of `{use.name}`"))
+
+
+def named_axis(use: Use, shape: Shape, axis: ast.Ident, node: TExpr) -> int | TExpr | None:
+    """Where the axis of that name stands in the shape of `node`; None while its leading axes are unknown; E2008 if
+    there is none."""
+    return find_axis(use.c, shape, axis, node, f"`{use.name}`")
+
+
+def find_axis(c: Checker, shape: Shape, axis: ast.Ident, node: TExpr, what: str) -> int | TExpr | None:
+    where = next((i for i, a in enumerate(shape.axes) if a.name == axis.text), None)
+    if where is not None:
+        return where
+    if c.unifier.is_open(shape):
+        return None
+    unnamed = any(a.name is None for a in shape.axes)
+    help_text = "an axis gets its name from the type of a parameter, a result or an ascription" if unnamed else None
+    message = f"{what} selects the axis {axis.text}, which {c.show(node)} has not"
+    return c.error("E2008", message, axis.span, help=help_text)
+
+
+def distinct(c: Checker, axes: tuple[Axis, ...], span: Span, what: str) -> TExpr | None:
+    """The broken tree after E2009 when two of `axes` have one name."""
+    twice = duplicate_name(axes)
+    if twice is None:
+        return None
+    message = f"the result of {what} would have two axes named {twice}"
+    return c.error("E2009", message, span, help="rename one by an ascription: (e : ℝ[…])")
+
+
+def merged(a: Shape, b: Shape) -> Shape:
+    """`a`, an unnamed axis taking the name that it has in `b`, which agrees with it."""
+    names = [x.name for x in a.axes]
+    axes = tuple(
+        Axis(x.name if x.name is not None or y.name in names else y.name, x.length)
+        for x, y in zip(a.axes, b.axes, strict=True)
+    )
+    return Shape(a.prefix, axes)
