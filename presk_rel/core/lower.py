@@ -1,7 +1,8 @@
 """Typed program → PSK-Core (spec: "What lowering does").
 
 Functions stay generic in their dims, the parameter tree becomes explicit, lambdas are lifted (`core.lambdas`), a call
-through `stack` is a fold, and every module gets its initializer (`core.initializers`).
+through `stack` is a fold, and every module gets its initializer (`core.initializers`), every optimizer block its three
+functions (`core.optimizer`).
 
     fn apply(x : ℝ[..., In]) -> ℝ[..., Out] = x · w + b
 
@@ -21,17 +22,34 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Literal, assert_never
 
-from presk_rel.core.initializers import initializers
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Op, Param, Prim, Program, Vjp
+from presk_rel.core.initializers import MAX_LAYERS, initializers
+from presk_rel.core.ir import (
+    Apply,
+    Attr,
+    Binding,
+    Call,
+    Closure,
+    Fold,
+    Function,
+    Grad,
+    Jvp,
+    Op,
+    Param,
+    Prim,
+    Program,
+    Vjp,
+)
 from presk_rel.core.lambdas import Captured, captured_by
-from presk_rel.core.names import Numbered, is_name
+from presk_rel.core.names import Fresh, Numbered, is_name
+from presk_rel.core.optimizer import optimizer_functions
+from presk_rel.core.shapes import slice_type
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.diagnostics import PreskBug, Span
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import TupleOf, Type
-from presk_rel.smt.linear import symbol
+from presk_rel.smt.linear import constant, symbol
 from presk_rel.types.tree import (
     PTuple,
     PVar,
@@ -58,14 +76,31 @@ from presk_rel.types.tree import (
 )
 
 
-def lower(program: TypedProgram) -> Program:
-    """The Core of a checked program: its functions in order, each followed by its lambdas, then the initializers.
-    Cannot fail on what the type checker accepts."""
+Mode = Literal["inference", "training"]
+"""How `dropout(rate, key, x)` is read: as x, or as x times a mask drawn from the key (spec: "Dropout takes a key")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What lowering may choose. `unroll_stack`: a call through `stack{L}` of constant L (at most `MAX_LAYERS`) becomes L
+    calls on slices of the tree, not a fold."""
+
+    mode: Mode = "inference"
+    unroll_stack: bool = False
+
+
+def lower(program: TypedProgram, mode: Mode = "inference", *, unroll_stack: bool = False) -> Program:
+    """The Core of a checked program: its functions in order, each followed by its lambdas, then the initializers and
+    the optimizers. Cannot fail on what the type checker accepts."""
+    reading = Reading(mode, unroll_stack)
     functions: dict[str, Function] = {}
     for fn in program.functions:
-        for lowered in _with_lambdas(fn):
+        for lowered in _with_lambdas(fn, reading):
             functions[lowered.name] = lowered
     functions.update(initializers(program.modules))
+    names = Fresh(functions)
+    for spec in program.optimizers:
+        functions.update((f.name, f) for f in optimizer_functions(spec, names))
     return Program(dict(program.modules), functions, program.bounds)
 
 
@@ -78,23 +113,23 @@ class _Lifted:
     node: TLambda
 
 
-def _with_lambdas(fn: TFn) -> list[Function]:
+def _with_lambdas(fn: TFn, reading: Reading) -> list[Function]:
     waiting: deque[_Lifted] = deque()
-    body = _Body(fn, fn.name, waiting)
+    body = _Body(fn, fn.name, waiting, reading)
     if fn.theta is not None:
         body.theta = body.param("θ", fn.theta)
     for binder in fn.params:
         body.env[binder.id] = body.param(binder.name, binder.type)
     out = [body.finish(run(body.expr(fn.body)), fn.result, fn.span)]
     while waiting:
-        out.append(_lambda(fn, waiting.popleft(), waiting))
+        out.append(_lambda(fn, waiting.popleft(), waiting, reading))
     return out
 
 
-def _lambda(fn: TFn, lifted: _Lifted, waiting: deque[_Lifted]) -> Function:
+def _lambda(fn: TFn, lifted: _Lifted, waiting: deque[_Lifted], reading: Reading) -> Function:
     """`f.lambda0(captured…, param)`."""
     node = lifted.node
-    body = _Body(fn, lifted.name, waiting)
+    body = _Body(fn, lifted.name, waiting, reading)
     for c in lifted.captured:
         name = body.param(c.name, c.type)
         if c.binder is None:
@@ -112,8 +147,9 @@ def _lambda(fn: TFn, lifted: _Lifted, waiting: deque[_Lifted]) -> Function:
 class _Body:
     """One function in the making. `env` maps binders to names of Core."""
 
-    def __init__(self, fn: TFn, name: str, waiting: deque[_Lifted]) -> None:
+    def __init__(self, fn: TFn, name: str, waiting: deque[_Lifted], reading: Reading) -> None:
         self.fn = fn
+        self.reading = reading
         self.name = name
         self.waiting = waiting
         self.env: dict[int, str] = {}
@@ -153,11 +189,38 @@ class _Body:
                 return self._theta()
             case TLambda():
                 return self._closure(e, want)
+            case TPrim("dropout", (rate,), (key, x)):
+                return (yield self._dropout(e, rate, key, x, want))
+            case TStackCall() if self._unrolls(e):
+                return (yield self._unrolled(e, want))
             case _:
                 op = yield self._op(e)
                 if want is None and isinstance(e, TField):
                     want = e.name
                 return self.emit(e.type, op, e.span, want)
+
+    def _dropout(self, e: TPrim, rate: Attr, key: TExpr, x: TExpr, want: str | None) -> Walk[str]:
+        if self.reading.mode == "inference":
+            return (yield self.expr(x, want))
+        k, value = yield self._all((key, x))
+        mask = self.emit(e.type, Prim("dropout_mask", (rate,), (k, value)), e.span)
+        return self.emit(e.type, Prim("mul", (), (value, mask)), e.span, want)
+
+    def _unrolls(self, e: TStackCall) -> bool:
+        return self.reading.unroll_stack and e.count.is_constant and 0 <= e.count.const <= MAX_LAYERS
+
+    def _unrolled(self, e: TStackCall, want: str | None) -> Walk[str]:
+        """One call per layer, on its slice of the stacked tree."""
+        tree, value, *extras = yield self._arguments((e.stacked, e.acc, *e.extras))
+        layer = slice_type(e.count, e.stacked.type)
+        if layer is None:
+            raise PreskBug("lower", f"{e.stacked.type} is no stack of {e.count}")
+        last = int(e.count.const) - 1
+        for i in range(last + 1):
+            part = self.emit(layer, Prim("slice_params", (constant(i),), (tree,)), e.span)
+            call = Call(e.fn, e.dim_args, (part, value, *extras))
+            value = self.emit(e.type, call, e.span, want if i == last else None)
+        return value
 
     def _theta(self) -> str:
         if self.theta is None:
