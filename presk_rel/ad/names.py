@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from presk_rel.core.ir import Apply, Call, Closure, DimArgs, Fold, Grad, Op, Prim, Var, operands
+from presk_rel.core.ir import Apply, Call, Closure, DimArgs, Fold, Grad, Jvp, Op, Prim, Var, Vjp, operands
 from presk_rel.smt.linear import Linear
 
 
@@ -22,8 +22,8 @@ def rename(op: Op, names: Mapping[Var, Var]) -> Op:
             return replace(op, args=r(args))
         case Closure(_, _, captured):
             return replace(op, captured=r(captured))
-        case Grad(fn):
-            return Grad(names.get(fn, fn))
+        case Grad(fn) | Vjp(fn) | Jvp(fn):
+            return replace(op, fn=names.get(fn, fn))
         case Apply(fn, args):
             return Apply(names.get(fn, fn), r(args))
         case Fold():
@@ -37,7 +37,7 @@ def rename_callees(op: Op, names: Mapping[str, str]) -> Op:
             return replace(op, fn=names.get(fn, fn))
         case Fold():
             return replace(op, body=names.get(op.body, op.body))
-        case Prim() | Grad() | Apply():
+        case Prim() | Grad() | Vjp() | Jvp() | Apply():
             return op
 
 
@@ -54,5 +54,5 @@ def with_dims(op: Op, dims: Mapping[str, Linear]) -> Op:
             return replace(op, dim_args=given(dim_args))
         case Fold(count, _, dim_args):
             return replace(op, count=count.substitute(dims), dim_args=given(dim_args))
-        case Grad() | Apply():
+        case Grad() | Vjp() | Jvp() | Apply():
             return op

@@ -14,12 +14,13 @@ from typing import Literal
 
 from presk_rel.ad.graph import callees_first
 from presk_rel.ad.liveness import Demand, live_bindings
+from presk_rel.ad.operators import KINDS
 from presk_rel.ad.simplify import simplify
 from presk_rel.core.ir import Binding, Call, Closure, Function, Prim, Program, Var
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import TupleOf
 
-Kind = Literal["grad", "vjp", "helper", "fwd", "bwd"]
+Kind = Literal["grad", "pullback", "pushforward", "vjp", "jvp", "helper", "fwd", "bwd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,18 @@ class Generated:
     origin: dict[Var, Var] = field(default_factory=dict[Var, Var], compare=False)
 
 
-def prune(program: Program, made: Iterable[Generated], narrow: Kind) -> tuple[Program, list[Generated]]:
+def prune(program: Program, made: Iterable[Generated], narrow: frozenset[Kind]) -> tuple[Program, list[Generated]]:
     """The program with the functions in `made` pruned (others untouched), and those of `made` still reached. Of the
-    generated functions those of kind `narrow` may lose components of their result."""
+    generated functions those of a kind in `narrow` may lose components of their result."""
     made = list(made)
     functions = dict(program.functions)
     names = {g.name for g in made}
-    narrowable = {g.name for g in made if g.kind == narrow}
+    narrowable = {g.name for g in made if g.kind in narrow}
     for g in made:
         functions[g.name] = simplify(functions[g.name], functions)
     demands = _demands_of_others(functions, names, narrowable)
     order = [name for name in reversed(callees_first(functions)) if name in names]
-    reached = {g.name for g in made if g.kind == "grad"} | demands.keys()
+    reached = {g.name for g in made if g.kind in KINDS} | demands.keys()
     for name in order:
         if name not in reached:
             continue

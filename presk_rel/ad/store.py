@@ -36,11 +36,11 @@ def store(program: Program, made: Iterable[Generated]) -> Program:
             continue
         for part in _parts(splits[name], program.functions, splits):
             functions[part.name] = part
-    kept = [g for g in made if g.kind in ("grad", "helper")]
+    kept = [g for g in made if g.kind != "vjp"]
     for s in splits.values():
         kept += [Generated(s.fwd, s.generated.primal, "fwd")] if s.residuals else []
         kept += [Generated(s.bwd, s.generated.primal, "bwd"), s.generated]
-    return prune(replace(program, functions=functions), kept, "fwd")[0]
+    return prune(replace(program, functions=functions), kept, frozenset({"fwd"}))[0]
 
 
 def _parts(split: Split, functions: Mapping[str, Function], splits: Mapping[str, Split]) -> Iterable[Function]:

@@ -25,6 +25,10 @@ class Writer(Protocol):
         """The name of the `.vjp` of a function, which is written if it is not yet."""
         ...
 
+    def jvp(self, primal: str, active: tuple[int, ...]) -> str:
+        """The name of the `.jvp` of a function for tangents of these parameters, which is written if it is not yet."""
+        ...
+
     def helper(self, name: str, primal: str, write: Callable[[str], Function]) -> str:
         """The function that `write` makes, written once for each `name` asked for; what it is called."""
         ...

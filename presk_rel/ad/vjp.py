@@ -26,9 +26,11 @@ from presk_rel.core.ir import (
     Fold,
     Function,
     Grad,
+    Jvp,
     Op,
     Prim,
     Var,
+    Vjp,
 )
 from presk_rel.core.shapes import tangent
 from presk_rel.diagnostics import Diagnostic, PreskBug
@@ -36,7 +38,7 @@ from presk_rel.elab.ty import ModuleDef, TupleOf
 
 
 @dataclass(frozen=True, slots=True)
-class Vjp:
+class Reversed:
     """A `.vjp` before pruning: what it refuses (E6002), its bindings that are `copies`, and the `origin` in the primal
     of each copy and of each call of another `.vjp` (the binding it is the adjoint of)."""
 
@@ -57,7 +59,7 @@ class _Copy:
     whole: Var
 
 
-def reverse(f: Function, name: str, modules: dict[str, ModuleDef], writer: Writer) -> Vjp:
+def reverse(f: Function, name: str, modules: dict[str, ModuleDef], writer: Writer) -> Reversed:
     """`f.vjp`, called `name`."""
     b = Builder(modules)
     b.span = f.span
@@ -79,7 +81,7 @@ def reverse(f: Function, name: str, modules: dict[str, ModuleDef], writer: Write
     result = TupleOf(tuple(tangent(f.params[i].type) for i in wrt(f)))
     ret = b.prim("tuple", result, *outs)
     written = Function(name, f.dims, tuple(b.params), result, tuple(b.bindings), ret, f.uses, f.span)
-    return Vjp(written, tuple(sweep.refusals), kept, origin)
+    return Reversed(written, tuple(sweep.refusals), kept, origin)
 
 
 def _copy(b: Builder, binding: Binding, renamed: dict[Var, Var]) -> _Copy:
@@ -104,6 +106,10 @@ def _label(op: Op) -> str:
             return f"closure {fn}"
         case Grad(fn):
             return f"grad {fn}"
+        case Vjp(fn):
+            return f"vjp {fn}"
+        case Jvp(fn):
+            return f"jvp {fn}"
         case Apply(fn):
             return f"apply {fn}"
         case Fold():
@@ -132,7 +138,7 @@ def _adjoint(sweep: Sweep, c: _Copy) -> None:
             sweep.refuse(f"cannot differentiate the application of `{fn}`: it is not a function known at compile time")
         case Fold():
             fold_adjoint(sweep, c.op, c.whole, ct)
-        case Closure() | Grad():
+        case Closure() | Grad() | Vjp() | Jvp():
             raise PreskBug("ad", f"a function value ({c.value}) has a cotangent")
 
 

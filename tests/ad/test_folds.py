@@ -8,7 +8,7 @@ from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Program
 from presk_rel.diagnostics import PreskError
 from tests.ad.check import check_gradient, with_directional
-from tests.ad.interpreter import flat
+from tests.ad.interpreter_values import flat
 from tests.ad.programs import read
 
 DIMS = {"B": 2, "D": 2, "L": 3}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from presk_rel.core.verify import verify
 from tests.ad.check import check_gradient, with_directional
-from tests.ad.interpreter import flat
+from tests.ad.interpreter_values import flat
 from tests.ad.random_programs import DIMS, random_program
 
 seeds = st.integers(0, 2**32)
