@@ -34,6 +34,7 @@ PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline
 """The names of the passes, as `--time` shows them."""
 
 Remat = Literal["store", "recompute"]
+Mode = Literal["inference", "training"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class Session:
     consts: Mapping[str, int] = field(default_factory=dict[str, int])
     engine: Engine = "auto"
     remat: Remat = "store"
+    mode: Mode = "inference"
+    unroll_stack: bool = False
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     sources: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -85,7 +88,8 @@ class Session:
 
     @property
     def analysis(self) -> CoreAnalysis:
-        """Effects, regularity classes and liveness of `core`, by rules.dl."""
+        """Effects, regularity classes and liveness of the program as written, by rules.dl: of its training reading,
+        whatever `mode` is, since `dropout` draws from its key there."""
         return self._once("analysis", self._analyse)  # type: ignore[return-value]
 
     @property
@@ -252,9 +256,24 @@ class Session:
             return self._read_core()
         typed = self.typed
         with self._pass("lower"):
-            program = lower(typed)
+            program = lower(typed, self.mode, unroll_stack=self.unroll_stack)
             verify(program, "lower")
         return program
+
+    def _as_written(self) -> Program:
+        """PSK-Core with every `dropout` as its product."""
+        from presk_rel.core.lower import lower
+        from presk_rel.core.verify import verify
+
+        program = self.core
+        if self.path.endswith(".core") or self.mode == "training":
+            return program
+        typed = self.typed
+        with self._pass("lower"):
+            written = lower(typed, "training", unroll_stack=self.unroll_stack)
+            if written != program:
+                verify(written, "lower")
+        return written
 
     def _read_core(self) -> Program:
         """A file of PSK-Core text, which `presk dump --stage core` prints."""
@@ -274,7 +293,7 @@ class Session:
         from presk_rel.elab.unused import report_unused
         from presk_rel.rules.analysis import analyse_core
 
-        program = self.core
+        program = self._as_written()
         with self._pass("analyse"):
             analysis = analyse_core(core_facts(program), core_spans(program), self.engine)
             said = report_core(analysis).items

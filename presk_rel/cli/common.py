@@ -132,6 +132,21 @@ def entry_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--entry", metavar="F", help="The function to take: `f`, `M.apply`, `M.init`.")(command)
 
 
+def lowering_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--mode`, `--unroll-stack`: how the typed program is lowered."""
+    for decorate in (
+        click.option("--unroll-stack", is_flag=True, help="Write `stack{L}` of constant L as L calls, not as a fold."),
+        click.option(
+            "--mode",
+            type=click.Choice(["inference", "training"]),
+            default="inference",
+            help="`dropout(r, k, x)` is x, or x times its mask.  [default: inference]",
+        ),
+    ):
+        command = decorate(command)
+    return command
+
+
 def source_path(file: str) -> str:
     """The path, if it is a readable file; wrong usage otherwise."""
     path = Path(file)

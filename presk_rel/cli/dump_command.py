@@ -13,6 +13,7 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    lowering_options,
     naturals,
     required,
     session,
@@ -28,6 +29,7 @@ STAGES = ("tokens", "ast", "facts", "elab", "core", "core-after-ad", "opt")
 @common_options
 @entry_option
 @dims_option
+@lowering_options
 @click.option("--stage", type=click.Choice(STAGES), required=True, help="Where in the pipeline.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
 @click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
@@ -39,6 +41,8 @@ def command(
     debug: bool,
     entry: str | None,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     stage: str,
     form: str,
     remat: Any,
@@ -49,6 +53,7 @@ def command(
     def body() -> Outcome:
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.remat = remat
+        program.mode, program.unroll_stack = mode, unroll_stack
         stages: dict[str, Callable[[], tuple[Any, str]]] = {
             "tokens": lambda: _tokens(program),
             "ast": lambda: _ast(program),

@@ -15,6 +15,7 @@ from presk_rel.cli.common import (
     dims_option,
     entry_option,
     inputs_options,
+    lowering_options,
     naturals,
     required,
     session,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @common_options
 @entry_option
 @dims_option
+@lowering_options
 @inputs_options
 @click.option("--executor", type=click.Choice(["exact", "torch"]), default="exact", help="[default: exact]")
 @click.option("--bits", type=int, default=256, metavar="N", help="Proven bits, 24 to 10000.  [default: 256]")
@@ -55,6 +57,8 @@ def command(
     debug: bool,
     entry: str | None,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     args: tuple[str, ...],
     seed: int,
     executor: str,
@@ -81,6 +85,7 @@ def command(
 
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.remat = remat
+        program.mode, program.unroll_stack = mode, unroll_stack
         name = _entry(program, entry)
         request = Request(arguments(args), naturals(dims, "--dim"), seed, optimize=not no_opt)
         _verify(program, name, request, wanted=verify)

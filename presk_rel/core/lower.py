@@ -75,15 +75,14 @@ from presk_rel.types.tree import (
     TypedProgram,
 )
 
-
 Mode = Literal["inference", "training"]
 """How `dropout(rate, key, x)` is read: as x, or as x times a mask drawn from the key (spec: "Dropout takes a key")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What lowering may choose. `unroll_stack`: a call through `stack{L}` of constant L (at most `MAX_LAYERS`) becomes L
-    calls on slices of the tree, not a fold."""
+    """What lowering may choose. `unroll_stack`: a call through `stack{L}` of constant L (at most `MAX_LAYERS`) becomes
+    L calls on slices of the tree, not a fold."""
 
     mode: Mode = "inference"
     unroll_stack: bool = False
