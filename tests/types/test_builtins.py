@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
-from presk_rel.types.tree import TApply, TJvp, TLet, TPrim, TVjp
+from presk_rel.types.tree import TApply, TJvp, TPrim, TVjp
 from tests.types.programs import Checked, check
 
 DECLS = "const H = 2\nconst HD = 3\ndim A\ndim B\ndim T\ndim V\n"
@@ -170,10 +172,9 @@ def test_keys() -> None:
     assert code("split_key(x)", x="ℝ[]") == "E2003"
 
 
-def test_dropout_is_a_product_with_its_mask() -> None:
+def test_dropout_is_left_to_lowering() -> None:
     tree = prim("dropout(0.1, k, x)", k="key", x="ℝ[..., B]")
-    assert tree.op == "mul" and isinstance(tree.args[1], TPrim) and tree.args[1].op == "dropout_mask"
-    assert isinstance(body("dropout(0.1, k, gelu(x))", k="key", x="ℝ[B]").fn("f").body, TLet)
+    assert tree.op == "dropout" and tree.attrs == (Fraction(1, 10),) and len(tree.args) == 2
     for rate in ("1", "1.5", "-0.1", "n"):
         assert code(f"dropout({rate}, k, x)", k="key", x="ℝ[B]", n="f64") == "E2034"
 

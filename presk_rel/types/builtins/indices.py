@@ -8,7 +8,7 @@ from presk_rel.types.builtins.operands import distinct, key_operand, known_indic
 from presk_rel.types.builtins.row import Use
 from presk_rel.types.check.checker import is_bad
 from presk_rel.types.problems import Mismatch
-from presk_rel.types.tree import KEY, PVar, TExpr, TLet, TLiteral, TPrim, TVar
+from presk_rel.types.tree import KEY, TExpr, TLiteral, TPrim
 
 
 def embed(use: Use) -> TExpr | None:
@@ -121,7 +121,7 @@ def split_key(use: Use) -> TExpr | None:
 
 
 def dropout(use: Use) -> TExpr | None:
-    """dropout(rate, key, x) is x · dropout_mask(rate, key, x)."""
+    """dropout(rate, key, x); lowering reads it as x · dropout_mask(rate, key, x), or as x."""
     rate, key, x = use.values
     ty = known_real(use, x)
     if not isinstance(ty, Real):
@@ -132,13 +132,4 @@ def dropout(use: Use) -> TExpr | None:
     if not isinstance(rate, TLiteral) or not 0 <= rate.value < 1:
         message = "the rate of `dropout` is a number of at least 0 and below 1, written out"
         return use.c.error("E2034", message, rate.span, help="write dropout(0.1, key, x)")
-    if isinstance(x, TVar):
-        return _dropped(use, rate, key, x, ty)
-    binder = use.c.named_binder("x", ty, x.span)
-    body = _dropped(use, rate, key, TVar(binder, binder.type, x.span), ty)
-    return TLet(PVar(binder), x, body, body.type, use.span)
-
-
-def _dropped(use: Use, rate: TLiteral, key: TExpr, x: TVar, ty: Real) -> TExpr:
-    mask = TPrim("dropout_mask", (rate.value,), (key, x), ty, use.span)
-    return TPrim("mul", (), (x, mask), ty, use.span)
+    return TPrim("dropout", (rate.value,), (key, x), ty, use.span)

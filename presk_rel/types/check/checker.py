@@ -149,7 +149,7 @@ class Checker:
         now = attempt()
         if now is not None:
             return now
-        hole = Hole(held(self.unifier.fresh_type()))
+        hole = Hole(held(self.unifier.fresh_type()), span)
         self.stuck.append(Stuck(attempt, hole, span))
         return in_tree(hole)
 
@@ -175,9 +175,6 @@ class Checker:
     def binder(self, ident: ast.Ident, ty: IType) -> Binder:
         self.binders += 1
         return Binder(self.binders, ident.text, held(ty), ident.span)
-
-    def named_binder(self, name: str, ty: IType, span: Span) -> Binder:
-        return self.binder(ast.Ident(name, span), ty)
 
     def type_of(self, node: TExpr) -> IType:
         """The type of a node as far as it is known, throughout."""
