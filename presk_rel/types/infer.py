@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from presk_rel.diagnostics import Span
 from presk_rel.elab.ty import Function, TupleOf, Type
 from presk_rel.types.tree import TExpr
 
@@ -77,6 +78,7 @@ class Hole:
     """A place of a tree under construction whose expression is settled later (`check.stuck`)."""
 
     type: Type
+    span: Span
     node: TExpr | None = None
 
 

@@ -6,9 +6,13 @@ import gc
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from presk_rel.diagnostics import Diagnostics, PreskBug
+from presk_rel.elab.config.records import Blocks
+from presk_rel.elab.config.resolve import resolve_blocks
 from presk_rel.elab.context import Elab, id_of
+from presk_rel.elab.cycles import report_missed
 from presk_rel.elab.declared import Declared, members
 from presk_rel.elab.elaborate import Elaborated, elaborate
 from presk_rel.elab.files import Loaded, span_order
@@ -16,11 +20,11 @@ from presk_rel.elab.names_protocol import Resolver
 from presk_rel.elab.order import order
 from presk_rel.elab.paths import paths
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Applied, Composed, Instance, Stacked, UseField
+from presk_rel.elab.ty import Applied, Composed, Instance, Params, Stacked, UseField
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Program
 from presk_rel.types.check.function import check_function
-from presk_rel.types.tree import TFn, TypedProgram
+from presk_rel.types.tree import OptimizerSpec, TFn, TypedProgram
 
 
 def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None, Diagnostics]:
@@ -30,6 +34,7 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
     with _room():
         elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
         typed = _check_bodies(elaborated)
+        blocks = resolve_blocks(elaborated.elab, elaborated.signatures)
     key = span_order(loaded.files)
     diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
     if diagnostics.has_errors:
@@ -39,7 +44,7 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
         return None, diagnostics
     if lost:
         raise PreskBug("type", f"{lost[0]} was given up without an error")
-    return _program(loaded, elaborated, typed), diagnostics
+    return _program(loaded, elaborated, typed, blocks), diagnostics
 
 
 @contextmanager
@@ -57,7 +62,7 @@ def _room() -> Generator[None]:
             gc.enable()
 
 
-def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn]) -> TypedProgram:
+def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn], blocks: Blocks) -> TypedProgram:
     elab = elaborated.elab
     constants = {
         d.name: value
@@ -70,7 +75,23 @@ def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn]) -> T
         functions=tuple(typed[s] for s in elaborated.signatures),
         constants=constants,
         bounds=tuple(elab.bounds),
+        optimizers=_optimizers(blocks),
+        blocks=blocks,
     )
+
+
+def _optimizers(blocks: Blocks) -> tuple[OptimizerSpec, ...]:
+    """One per training run, runs of the same block and model together. A block used for two models is called by its
+    run (`second.adamw`) from the second one on."""
+    found: dict[str, OptimizerSpec] = {}
+    for run in blocks.trainings:
+        o = run.optimizer
+        spec = OptimizerSpec(
+            o.name, Params(run.model), o.lr, o.betas, o.eps, o.weight_decay, o.grad_clip, o.schedule, o.warmup
+        )
+        if found.setdefault(o.name, spec) != spec:
+            found[f"{run.name}.{o.name}"] = replace(spec, name=f"{run.name}.{o.name}")
+    return tuple(found.values())
 
 
 def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:
@@ -82,7 +103,9 @@ def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:
     done, cyclic = order(list(signatures), lambda s: needs[s])
     for key in cyclic:
         signature = signatures[key]
-        signature.broken |= signature.open
+        if signature.open:
+            report_missed(elab, key)
+            signature.broken = True
     typed: dict[str, TFn] = {}
     for key in done:
         fn = check_function(program, signatures[key])

@@ -139,3 +139,9 @@ def test_a_model_declaration_is_a_name_for_an_instance() -> None:
 def test_types_name_types() -> None:
     assert check("const D = 1\nfn f(x : D) -> ℝ[] = 1.0\n").codes == ["E1034"]
     assert check("type A = ℝ[2]\nfn f(x : A{3}) -> ℝ[] = 1.0\n").codes == ["E1031"]
+
+
+def test_a_module_in_a_dimension_position_is_no_inclusion() -> None:
+    assert check(
+        "module M{D : dim} {\n  param w : ℝ[M]\n}\nfn f(θ : params N) -> ℝ[] = sum(θ.w)\nmodel N = M{3}\n"
+    ).codes == ["E1026"]

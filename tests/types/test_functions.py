@@ -65,6 +65,12 @@ def test_a_lambda_that_nothing_determines() -> None:
     assert main("let f = λ a. a\n  x").codes == ["E2024"]
 
 
+def test_what_waited_is_reported_where_it_stands() -> None:
+    checked = main("let f = λ a. mean(a > 0)\n  f(x)")
+    assert checked.codes == ["E2005"]
+    assert checked.text_at(checked.only) == "a > 0"
+
+
 def test_a_lambda_has_one_type() -> None:
     assert main("let f = λ a. a + 1\n  (f(x), f(sum(x)))").codes == ["E2003"]
 
