@@ -28,8 +28,7 @@ def xavier_uniform(key: bytes, shape: tuple[int, ...], dtype: Any, device: Any) 
 
 def dropout_mask(key: bytes, shape: tuple[int, ...], rate: Fraction, dtype: Any, device: Any) -> Any:
     """0 where the draw is below `rate`, which is compared exactly, else 1/(1 - rate)."""
-    below = np.uint64(math.ceil(rate * 2**53))
-    dropped = (keys.words(key, math.prod(shape)) >> np.uint64(11)) < below
+    dropped = keys.dropped(key, math.prod(shape), rate)
     return _tensor(np.where(dropped, 0.0, float(1 / (1 - rate))), shape, dtype, device)
 
 
