@@ -46,6 +46,7 @@ class Elab:
     """Core names of modules with a field that has an error: what they seem to lack may only be broken."""
     module_params: dict[str, Instance | None] = field(default_factory=dict[str, "Instance | None"])
     """Module-typed parameters of functions, by declaration id."""
+    _constants_of: dict[str, list[Declared]] | None = None
     measures: Measures = field(default_factory=Measures)
     hidden: frozenset[str] = frozenset()
     """Names of file dims that a type parameter of the same name must not capture; see `symbol_of`."""
@@ -75,6 +76,15 @@ class Elab:
             return it
         message = f"types of more than {LARGEST} parts or {DEEPEST} levels are not supported by this version"
         return self.error("E9002", message, span)
+
+    def constants_of(self, file: str) -> list[Declared]:
+        """The constants that a file declares, in order."""
+        if self._constants_of is None:
+            self._constants_of = {}
+            for d in self.declared.values():
+                if isinstance(d.node, ast.Const):
+                    self._constants_of.setdefault(d.file, []).append(d)
+        return self._constants_of.get(file, [])
 
     def unresolved(self, path: ast.Expr) -> bool:
         """Is `path` a use of a name that means nothing (which the pass over names reports)?"""

@@ -14,6 +14,14 @@ _HELP = {
 }
 
 
+def report_missed(elab: Elab, decl: str) -> None:
+    """E2016 for a member of a cycle that only the order of elaboration shows, so that giving it up is never silent."""
+    if any(decl in cycle.decls for cycle in elab.names.cycles):
+        return
+    ident = elab.declared[decl].ident
+    elab.error("E2016", f"`{ident.text}` leads back to itself", ident.span, help=_HELP["function"])
+
+
 def report_cycles(elab: Elab) -> None:
     """One E2016 per cycle that the rules of calls found."""
     for cycle in elab.names.cycles:

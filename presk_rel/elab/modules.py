@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from presk_rel.diagnostics import Span
 from presk_rel.elab.context import Elab, id_of
+from presk_rel.elab.cycles import report_missed
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.initializers import init_of
 from presk_rel.elab.instances import instance_of
 from presk_rel.elab.order import order
-from presk_rel.elab.paths import paths
+from presk_rel.elab.paths import type_paths
 from presk_rel.elab.symbols import instance_forms
 from presk_rel.elab.ty import Applied, Composed, Field, Instance, ModuleDef, ParamField, Real, Stacked, UseField
 from presk_rel.elab.typeexpr import IN_ALIAS, IN_PARAM, type_of
@@ -30,6 +31,7 @@ def elaborate_modules(elab: Elab) -> None:
     for node in done:
         declared = elab.declared[node]
         if node in cyclic:
+            report_missed(elab, node)
             _give_up(elab, declared)
         elif isinstance(declared.node, ast.TypeAlias):
             elab.aliases[node] = type_of(elab, declared.node.type, IN_ALIAS)
@@ -53,7 +55,7 @@ def _needs(elab: Elab, declared: Declared) -> Iterator[str]:
     elif isinstance(declared.node, ast.Module):
         roots.extend(m.type for m in declared.node.members if isinstance(m, ast.Param))
         roots.extend(m.module for m in declared.node.members if isinstance(m, ast.Use))
-    for path in paths(tuple(roots)):
+    for path in type_paths(tuple(roots)):
         target = elab.target(path)
         if isinstance(target, Declared):
             yield target.id

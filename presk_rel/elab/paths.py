@@ -28,6 +28,16 @@ def walk(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, name) for name in reversed(_children(type(node))))
 
 
+def type_paths(root: Any) -> Iterator[ast.Expr]:
+    """Every path under `root` that stands for a type or module (and not those in its dimensions)."""
+    for node in walk(root):
+        match node:
+            case ast.NamedType(path) | ast.ParamsType(path) | ast.ModuleRef(path):
+                yield path
+            case _:
+                continue
+
+
 def paths(root: Any) -> Iterator[ast.Name | ast.Field]:
     """Every `Name` and `Field` under `root`: a path gives itself and each of its beginnings."""
     return (node for node in walk(root) if isinstance(node, ast.Name | ast.Field))
