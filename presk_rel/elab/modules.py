@@ -80,7 +80,8 @@ def _define(elab: Elab, declared: Declared, module: ast.Module, sizes: _Sizes) -
     mentioned = (s for f in fields for form in _forms(f) for s, _ in form.terms)
     dims = tuple(dict.fromkeys([*explicit, *mentioned]))
     definition = ModuleDef(core, dims, len(explicit), tuple(fields))
-    if sizes.admit(elab, definition, module.name.span):
+    distinct = len(set(explicit)) == len(explicit)  # else E1002 is said of the type parameters
+    if distinct and sizes.admit(elab, definition, module.name.span):
         elab.modules[core] = definition
     else:
         elab.broken_modules.add(core)
