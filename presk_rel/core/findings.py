@@ -128,7 +128,7 @@ def _undeclared(analysis: CoreAnalysis) -> Iterator[Diagnostic]:
     by_function: dict[tuple[str, str], list[EffectSite]] = {}
     for site in sites:
         by_function.setdefault((site.function, site.effect), []).append(site)
-    lambdas = {callee for site, fn, callee in analysis.facts.get("closure", []) if _is_lambda(str(fn), str(callee))}
+    lambdas = {callee for _, fn, callee in analysis.facts.get("closure", []) if _is_lambda(str(fn), str(callee))}
     for (function, effect), own in by_function.items():
         if function not in lambdas:
             first = _first(_unfolded(own, by_function, table))

@@ -8,11 +8,12 @@ gone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
 from presk_rel.diagnostics import Span
+from presk_rel.elab.config.records import Blocks
 from presk_rel.elab.ty import Key, ModuleDef, Params, Real, Type
 from presk_rel.smt.linear import Linear
 
@@ -270,6 +271,8 @@ class TypedProgram:
     bounds: tuple[tuple[str, Linear], ...]
     """`dim T <= N` facts: symbol and bound."""
     optimizers: tuple[OptimizerSpec, ...] = ()
+    blocks: Blocks = field(default_factory=Blocks)
+    """The main file's configuration blocks, resolved."""
 
 
 KEY = Key()
