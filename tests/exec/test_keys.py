@@ -10,8 +10,14 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from presk_rel.exec import keys
+from presk_rel.exec.exact.run import Options, run_exact
+from presk_rel.exec.values import IndexTensor
+
+from .oracle import texts
+from .programs import single
 
 ANSWERS = Path(__file__).parent / "draws.json"
 
@@ -75,8 +81,24 @@ def answers() -> dict[str, list[str]]:
     }
     doubles = {kind: [float(x).hex() for x in draws] for kind, draws in drawn.items()}
     below = {f"below {n}": [str(int(i)) for i in keys.below(key, 50, n)] for n in (2, 50257)}
+    dropped = {f"dropped {r}": [str(bool(d)) for d in keys.dropped(key, 50, Fraction(r))] for r in ("0.1", "0.5")}
     split = {"split": [k.hex() for k in keys.split(key, 50)]}
-    return {"master": [key.hex()], **doubles, **below, **split}
+    sampled = {"sample of the scores 0, 1/2, …, 7/2": [str(i) for i in sample(key, np.arange(8) / 2)]}
+    masks = {f"dropout_mask {r}": dropout_mask(key, r) for r in ("0.1", "0.5")}
+    return {"master": [key.hex()], **doubles, **below, **dropped, **masks, **sampled, **split}
+
+
+def sample(key: bytes, scores: NDArray[np.float64]) -> list[int]:
+    """50 draws of the exact executor, each from the same scores."""
+    found = single("k : key, l : ℝ[50, V]", "idx[V][50]", "sample k, l", "V")
+    value = run_exact(found, "f", {"k": key.hex(), "l": np.tile(scores, (50, 1))}, {}).value
+    assert isinstance(value, IndexTensor)
+    return value.data.tolist()
+
+
+def dropout_mask(key: bytes, rate: str) -> list[str]:
+    found = single("k : key, x : ℝ[50]", "ℝ[50]", f"dropout_mask {rate} k, x")
+    return texts(run_exact(found, "f", {"k": key.hex()}, {}, options=Options(bits=53)).value)
 
 
 def test_known_answers():
@@ -114,3 +136,10 @@ def test_indices_are_below_their_bound(bound: int):
     drawn = keys.below(keys.master(5), 20, bound)
     assert drawn.min() >= 0
     assert drawn.max() < bound
+
+
+@pytest.mark.parametrize("rate", ["0", "0.1", "0.5", "0.999", "1e-300"])
+def test_an_entry_is_dropped_where_its_uniform_draw_is_below_the_rate(rate: str):
+    key = keys.master(6)
+    expected = [Fraction(u) < Fraction(rate) for u in keys.uniform(key, 500).tolist()]
+    assert keys.dropped(key, 500, Fraction(rate)).tolist() == expected

@@ -267,6 +267,13 @@ UNARY = [
     "sign",
 ]
 
+OPERATIONS = [
+    *(f"{op} {{0}}" for op in [*UNARY, "pow 3", "softmax axis a"]),
+    *(f"{op} {{0}}, {{1}}" for op in ("add", "sub", "mul", "max", "min", "ein [a, a -> a]")),
+    "softmax axis a {0}, m",
+    "ein [a, a, a -> a] {0}, {1}, {2}",
+]
+
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
@@ -274,15 +281,11 @@ def programs(draw: st.DrawFn) -> Program:
     names, lines = ["x", "y"], []
     for i in range(draw(st.integers(1, 12))):
         pick = st.sampled_from(names)
-        binary = draw(st.booleans())
-        left, right = draw(pick), draw(pick)
-        if binary:
-            lines.append(f"v{i} : ℝ[N] = {draw(st.sampled_from(['add', 'sub', 'mul']))} {left}, {right}")
-        else:
-            lines.append(f"v{i} : ℝ[N] = {draw(st.sampled_from([*UNARY, 'pow 3']))} {left}")
+        left, right, third = draw(pick), draw(pick), draw(pick)
+        lines.append(f"v{i} : ℝ[a: N] = {draw(st.sampled_from(OPERATIONS)).format(left, right, third)}")
         names.append(f"v{i}")
     body = "".join(f"  {line}\n" for line in lines)
-    return program(f"fn f{{N}}(x : ℝ[N], y : ℝ[N]) -> ℝ[N] {{\n{body}  return {names[-1]}\n}}")
+    return program(f"fn f{{N}}(x : ℝ[a: N], y : ℝ[a: N], m : bool[a: N]) -> ℝ[a: N] {{\n{body}  return {names[-1]}\n}}")
 
 
 def evaluate(found: Program, args: tuple[Any, ...], bits: int) -> list[Any]:

@@ -126,9 +126,7 @@ def test_over_an_axis_of_length_0_softmax_is_empty():
 
 SCORES, TARGETS = "ℝ[batch: B, seq: T, V]", "idx[V][batch: B, seq: T]"
 LOSS = single(f"x : {SCORES}, y : {TARGETS}", "ℝ[batch: B, seq: T]", "cross_entropy x, y", "B T V")
-SLOPE = single(
-    f"ct : ℝ[batch: B, seq: T], x : {SCORES}, y : {TARGETS}", SCORES, "cross_entropy_vjp ct, x, y", "B T V"
-)
+SLOPE = single(f"ct : ℝ[batch: B, seq: T], x : {SCORES}, y : {TARGETS}", SCORES, "cross_entropy_vjp ct, x, y", "B T V")
 ROW = single("x : ℝ[V], y : idx[V]", "ℝ[]", "cross_entropy x, y", "V")
 DIMS = {"B": 2, "T": 3, "V": 5}
 
@@ -184,9 +182,7 @@ def test_uniform_scores_give_the_logarithm_of_the_number_of_classes():
 
 TABLE, IDS = "ℝ[V, emb: D]", "idx[V][batch: B, seq: T]"
 EMBED = single(f"w : {TABLE}, t : {IDS}", "ℝ[batch: B, seq: T, emb: D]", "embed w, t", "V D B T")
-EMBED_VJP = single(
-    f"ct : ℝ[batch: B, seq: T, emb: D], t : {IDS}, w : {TABLE}", TABLE, "embed_vjp ct, t, w", "V D B T"
-)
+EMBED_VJP = single(f"ct : ℝ[batch: B, seq: T, emb: D], t : {IDS}, w : {TABLE}", TABLE, "embed_vjp ct, t, w", "V D B T")
 ONE_HOT = single("t : idx[V][seq: T]", "ℝ[seq: T, V]", "one_hot t", "V T")
 EMBEDDED = {"V": 4, "D": 2, "B": 2, "T": 3}
 

@@ -1,7 +1,7 @@
 """E7003: what is undefined at the dimensions given, whatever the values (spec: "Undefined at the dimensions given").
 
-The estimate before a run (`exec.exact.sizes`) walks every function, closure and fold that the run will, on shapes alone,
-and asks here.
+The estimate before a run (`exec.exact.sizes`) walks every function, closure and fold that the run will, on shapes
+alone, and asks here.
 """
 
 from __future__ import annotations

@@ -17,7 +17,21 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from time import perf_counter
 
-from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Fold, Function, Grad, Jvp, Prim, Program, Vjp, operands
+from presk_rel.core.ir import (
+    Apply,
+    Binding,
+    Call,
+    Closure,
+    DimArgs,
+    Fold,
+    Function,
+    Grad,
+    Jvp,
+    Prim,
+    Program,
+    Vjp,
+    operands,
+)
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Idx, Mask, Real, TupleOf, Type
 from presk_rel.exec.exact.kernel import Kernel, Site

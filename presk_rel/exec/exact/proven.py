@@ -4,8 +4,8 @@ The first precision is `bits + 64 + 2/3 of the longest chain of arithmetic` in t
 layer is a chain of about 30 operations and was measured to cost 15 bits of radius forward, so this is 20 bits a layer
 forward and 40 with its reverse sweep. A run is done when every real of the result rounds to one decimal whichever point
 of its ball is taken, or is proven to be below the floor 2^-(bits + 32) with 0 in its ball, and no operation that may be
-undefined was met. A choice (argmax, sample, a comparison) that is open ends an attempt. When doubling did not help, ties
-are looked for exactly (`exec.exact.rationals`): once for each operation that stays open.
+undefined was met. A choice (argmax, sample, a comparison) that is open ends an attempt. When doubling did not help,
+ties are looked for exactly (`exec.exact.rationals`): once for each operation that stays open.
 
 At the cap: E7005, with the site, what could not be decided there, and the precision reached.
 """

@@ -60,8 +60,8 @@ class BindingCost:
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """`value` holds `Rounded` decimals for reals; `raw` the kernel's own numbers (balls, or mpmath's). `precision` is
-    the working precision of the last attempt. `phases` are seconds, by name, in order; `costs` those of every binding, in
-    order of first execution."""
+    the working precision of the last attempt. `phases` are seconds, by name, in order; `costs` those of every binding,
+    in order of first execution."""
 
     entry: str
     type: Type
