@@ -22,16 +22,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
-from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
+from presk_rel.core.ir import Attr, Binding, DimArgs, Fold, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_types
 from presk_rel.core.typing_rules import infer
+from presk_rel.core.verify import problems
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.denote import Terms, Value, denote
+from presk_rel.egraph.denote import denote
+from presk_rel.egraph.denote_terms import Terms
 from presk_rel.egraph.proof import CongruenceStep, Lemma, Proof, RuleStep, Term
 from presk_rel.egraph.rule import Rule
 from presk_rel.elab.ty import SCALAR_REAL, Params, Real, TupleOf, Type, map_dims
-from presk_rel.smt.linear import constant
+from presk_rel.smt.linear import Linear, constant
 
 Sexp = str | list["Sexp"]
 Bound = Mapping[str, object]
@@ -64,7 +66,7 @@ def check(
     """Check a proof about `proof.entry` of `before` (after differentiation, calls and all) and of `after` (optimized),
     at `dims` where the optimizer was given them. Time is linear in the proof."""
     try:
-        checker = _Checker(proof, rules, before, dims or {})
+        checker = _Checker(proof, rules, before, after, dims or {})
         return [*checker.terms(), *checker.lemmas(), *checker.claim(), *_ends(proof, before, after, dims or {})]
     except (PreskBug, IndexError, KeyError, ValueError, TypeError, AssertionError) as error:
         return [Refusal(None, None, f"the proof is malformed: {type(error).__name__}: {error}")]
@@ -75,6 +77,7 @@ class _Checker:
     proof: Proof
     rules: Mapping[str, Rule]
     before: Program
+    after: Program
     dims: Mapping[str, int]
     read: dict[str, Sexp] = field(default_factory=dict[str, Sexp])
 
@@ -86,6 +89,10 @@ class _Checker:
             reason = self.term_problem(i, term, parameters)
             if reason is not None:
                 yield Refusal(None, None, f"term {i} ({term.op}): {reason}")
+                return
+        if any(term.op == "fold" for term in self.proof.terms):
+            program = _straight(self.proof, len(self.proof.terms) - 1, self.before, self.after, self.dims, whole=True)
+            yield from (Refusal(None, None, f"the terms are no program: {p}") for p in problems(program)[:1])
 
     def term_problem(self, index: int, term: Term, parameters: Mapping[str, Type]) -> str | None:
         if any(not 0 <= c < index for c in term.children):
@@ -93,6 +100,8 @@ class _Checker:
         if term.op == "input":
             known = parameters.get(str(term.attrs[0]))
             return None if known == term.type else f"the entry's parameter has type {known}, not {term.type}"
+        if term.op == "fold":
+            return None  # typed with all terms together, by the verifier of Core
         if term.op not in PRIMS:
             return "no primitive of Core"
         children = tuple(self.proof.terms[c].type for c in term.children)
@@ -361,24 +370,46 @@ def _ends(proof: Proof, before: Program, after: Program, dims: Mapping[str, int]
         (proof.end, "end", denote(after, proof.entry, table, dims)),
     )
     for index, said, value in ends:
-        if _denoted(proof, index, before, table, dims) != value:
+        if denote(_straight(proof, index, before, after, dims), proof.entry, table) != value:
             program = "the entry after differentiation" if said == "start" else "the optimized program"
             yield Refusal(None, None, f"the {said} term is not what {program} computes")
 
 
-def _denoted(proof: Proof, root: int, before: Program, table: Terms, dims: Mapping[str, int]) -> Value:
-    """The denotation of a term: of the straight-line function that computes it."""
+def _straight(
+    proof: Proof, root: int, before: Program, after: Program, dims: Mapping[str, int], *, whole: bool = False
+) -> Program:
+    """The straight-line function that computes a term (with `whole`, every term), and the bodies of folds."""
     entry = before.functions[proof.entry]
-    needed = {root}
+    needed = set(range(len(proof.terms))) if whole else {root}
     for index in range(root, -1, -1):
         if index in needed:
             needed.update(proof.terms[index].children)
     names = {i: str(t.attrs[0]) if t.op == "input" else f"t{i}" for i, t in enumerate(proof.terms) if i in needed}
     bindings = tuple(
-        Binding(names[i], t.type, Prim(t.op, t.attrs, tuple(names[c] for c in t.children)))
+        Binding(names[i], t.type, _operation(t, tuple(names[c] for c in t.children)))
         for i, t in enumerate(proof.terms)
         if i in needed and t.op != "input"
     )
     params = tuple(Param(p.name, _at(p.type, dims)) for p in entry.params)
-    function = Function(proof.entry, entry.dims, params, entry.result, bindings, names[root])
-    return denote(Program(before.modules, {proof.entry: function}), proof.entry, table)
+    function = Function(proof.entry, entry.dims, params, proof.terms[root].type, bindings, names[root])
+    return Program(before.modules, {**before.functions, **after.functions, proof.entry: function})
+
+
+def _operation(term: Term, args: tuple[str, ...]) -> Prim | Fold:
+    """A term's operation. A fold's attributes: count, body, reverse, scan, how many are stacked, then dims in pairs."""
+    if term.op != "fold":
+        return Prim(term.op, term.attrs, args)
+    count, body, reverse, scan, stacked, *pairs = term.attrs
+    assert isinstance(count, Linear)
+    assert isinstance(stacked, int)
+    dims = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+    return Fold(
+        count,
+        str(body),
+        cast("DimArgs", dims),
+        args[:stacked],
+        args[stacked],
+        args[stacked + 1 :],
+        bool(reverse),
+        bool(scan),
+    )

@@ -1,0 +1,152 @@
+"""Canonical terms: the table, the values they form, and the few operations that simplify as they build.
+
+Canonical terms have no names: axes are positions, every implicit broadcast is a `bcast` term that says where each axis
+goes, operands read for their shape only are gone (a shape is a tuple of lengths), trees and tuples are resolved into
+leaves, and a structural zero added to a tensor is the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from presk_rel.diagnostics import PreskBug
+from presk_rel.elab.ty import (
+    Hyper,
+    Idx,
+    Key,
+    Mask,
+    ModuleDef,
+    Params,
+    Real,
+    Shape,
+    TupleOf,
+    Type,
+    field_names,
+    field_type,
+)  # fmt: skip
+from presk_rel.smt.linear import Linear
+
+Lengths = tuple[Linear, ...]
+Attrs = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A canonical term and the lengths of its axes (none for a number or a key)."""
+
+    id: int
+    lengths: Lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A tree or tuple, its parts by field name or position."""
+
+    parts: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValue:
+    fn: str
+    dims: tuple[tuple[str, Linear], ...]
+    captured: tuple[Value, ...]
+
+
+Value = Tensor | Branch | FunctionValue
+Leafwise = Callable[[Tensor], "Value"]
+
+
+@dataclass(slots=True)
+class Terms:
+    """The table of canonical terms. One table for all functions that are compared."""
+
+    ids: dict[tuple[str, Attrs, tuple[int, ...]], int] = field(
+        default_factory=dict[tuple[str, Attrs, tuple[int, ...]], int]
+    )
+    zeros: set[int] = field(default_factory=set[int])
+
+    def make(self, op: str, attrs: Attrs, children: tuple[Tensor, ...], lengths: Lengths) -> Tensor:
+        key = (op, attrs, tuple(c.id for c in children))
+        return Tensor(self.ids.setdefault(key, len(self.ids)), lengths)
+
+    def zero(self, lengths: Lengths) -> Tensor:
+        tensor = self.make("zeros", lengths, (), lengths)
+        self.zeros.add(tensor.id)
+        return tensor
+
+    def bcast(self, x: Tensor, where: tuple[int, ...], lengths: Lengths) -> Tensor:
+        """`x` with axis k put at `where[k]` of a tensor of `lengths`."""
+        if where == tuple(range(len(lengths))):
+            return x
+        return self.make("bcast", (where, lengths), (x,), lengths)
+
+    def sum_down(self, x: Tensor, where: tuple[int, ...], lengths: Lengths) -> Tensor:
+        if where == tuple(range(len(x.lengths))):
+            return x
+        if x.id in self.zeros:
+            return self.zero(lengths)
+        return self.make("sum_down", (where,), (x,), lengths)
+
+    def reshape(self, x: Tensor, lengths: Lengths) -> Tensor:
+        """Row-major; the same lengths are the same tensor."""
+        return x if x.lengths == lengths else self.make("reshape", (lengths,), (x,), lengths)
+
+    def leaves_of(
+        self, modules: dict[str, ModuleDef], ty: Type, leaf: Callable[[str, Type], Value], path: str = ""
+    ) -> Value:
+        """The value of a type, made leaf by leaf from its path and type."""
+        match ty:
+            case Params(instance):
+                types = [(n, field_type(modules, instance, n)) for n in field_names(modules, instance)]
+                return Branch(
+                    tuple((n, self.leaves_of(modules, t, leaf, f"{path}.{n}")) for n, t in types if t is not None)
+                )
+            case TupleOf(items):
+                return Branch(
+                    tuple((str(i), self.leaves_of(modules, t, leaf, f"{path}.{i}")) for i, t in enumerate(items))
+                )
+            case _:
+                return leaf(path, ty)
+
+
+def leaves(value: Value) -> list[Tensor]:
+    """The leaves of a value, in order; PreskBug for a function."""
+    match value:
+        case Tensor():
+            return [value]
+        case Branch(parts):
+            return [leaf for _, v in parts for leaf in leaves(v)]
+        case FunctionValue():
+            raise PreskBug("denote", "a function value where data is expected")
+
+
+def map_leaves(f: Leafwise, value: Value) -> Value:
+    match value:
+        case Tensor():
+            return f(value)
+        case Branch(parts):
+            return Branch(tuple((k, map_leaves(f, v)) for k, v in parts))
+        case FunctionValue():
+            raise PreskBug("denote", "a function value where data is expected")
+
+
+def zip_leaves(f: Callable[[Tensor, Tensor], Tensor], left: Value, right: Value) -> Value:
+    match left, right:
+        case Tensor(), Tensor():
+            return f(left, right)
+        case Branch(parts), Branch(others):
+            other = dict(others)
+            return Branch(tuple((k, zip_leaves(f, v, other[k])) for k, v in parts))
+        case _:
+            raise PreskBug("denote", "values of different forms")
+
+
+def shape_of(ty: Type) -> Shape:
+    match ty:
+        case Real(shape) | Mask(shape) | Idx(_, shape):
+            return shape
+        case Hyper() | Key():
+            return Shape(None, ())
+        case _:
+            raise PreskBug("denote", f"no shape: {ty}")
