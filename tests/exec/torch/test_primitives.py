@@ -1,5 +1,6 @@
 """Every primitive of PSK-Core on torch, against its proven value."""
 
+import numpy as np
 import pytest
 
 from presk_rel.core.prims import PRIMS
@@ -117,7 +118,8 @@ module Linear{In Out} {
   param w : ℝ[In, Out]  init = xavier_uniform
   param b : ℝ[Out]  init = normal(std = 1)
 }
-fn adjoints{A B V}(l : ℝ[batch: A, seq: B, V], t : idx[V][batch: A, seq: B], w : ℝ[V, B]) -> (ℝ[V, B], ℝ[batch: A, seq: B, V], ℝ[batch: A, seq: B, V], ℝ[batch: A, seq: B, V]) {
+fn adjoints{A B V}(l : ℝ[batch: A, seq: B, V], t : idx[V][batch: A, seq: B], w : ℝ[V, B])
+    -> (ℝ[V, B], ℝ[batch: A, seq: B, V], ℝ[batch: A, seq: B, V], ℝ[batch: A, seq: B, V]) {
   %3 : ℝ[batch: A, seq: B, B] = embed w, t
   %4 : ℝ[V, B] = embed_vjp %3, t, w
   %5 : ℝ[batch: A, seq: B] = cross_entropy l, t
@@ -143,7 +145,8 @@ fn learned_positions{A B}(w : ℝ[seq: A, B], ct : ℝ[seq: A, B]) -> (ℝ[seq: 
   %5 : (ℝ[seq: A, B], ℝ[seq: A, B]) = (%3, %4)
   return %5
 }
-fn trees{A}(θ : params Linear{A, A}, c : ℝ[], k : key) -> (ℝ[], params Linear{A, A}, params Linear{A, A}, (params Linear{A, A}, ())) {
+fn trees{A}(θ : params Linear{A, A}, c : ℝ[], k : key)
+    -> (ℝ[], params Linear{A, A}, params Linear{A, A}, (params Linear{A, A}, ())) {
   %3 : params Linear{A, A} = mul θ, c
   %4 : params Linear{A, A} = sub %3, θ
   %5 : params Linear{A, A} = pow 2 %4
@@ -188,8 +191,6 @@ def test_several_primitives(entry: str):
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (3, 3, 3), (3, 3)])
 def test_a_prefix_lines_up_by_its_axes_whatever_their_lengths(shape: tuple[int, ...]):
-    import numpy as np
-
     x = np.arange(np.prod(shape)).reshape(shape) / 7
     agrees(program(COMPOUND), "prefixed", {}, {"x": np.sin(x), "y": np.cos(x)})
 
