@@ -88,7 +88,7 @@ def _shape_only(b: Binding, i: int) -> bool:
 def live_bindings(function: Function, narrowable: set[str]) -> tuple[tuple[Binding, ...], dict[str, Demand]]:
     """The bindings that are read, templates redirected, and what is read of each function in `narrowable` or called."""
     state = _Liveness({b.name: b for b in function.bindings}, narrowable)
-    state.mark(function.ret)
+    state.mark_whole(function.ret)
     templates = _templates(function, state)
     kept = tuple(_redirected(b, templates) for b in function.bindings if b.name in state.live)
     return kept, _read(kept, state)

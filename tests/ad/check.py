@@ -10,7 +10,7 @@ import mpmath as mp
 import numpy as np
 
 from presk_rel.ad.reverse import Remat, differentiate
-from presk_rel.core.ir import Apply, Binding, Call, Closure, Function, Grad, Param, Prim, Program
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Function, Grad, Jvp, Param, Prim, Program, Vjp
 from presk_rel.core.shapes import tangent
 from presk_rel.core.verify import verify
 from presk_rel.elab.ty import SCALAR_REAL, Params, Real, TupleOf, Type, field_names, field_type
@@ -20,6 +20,8 @@ from tests.ad.interpreter import evaluate
 from tests.ad.interpreter_values import Value, asarray, flat, is_real, random_value, tree
 
 BITS, STEP, CLOSE = 320, mp.mpf(2) ** -90, mp.mpf(2) ** -120
+EXACT = mp.mpf(2) ** (40 - BITS)
+"""Both sides of a duality are computed, not approximated: they agree up to rounding."""
 
 
 def with_gradient(program: Program, of: str, suffix: str = "∇") -> Program:
@@ -49,6 +51,53 @@ def with_directional(program: Program, of: str) -> Program:
     ret = weighted(program, body, "g%", v.name, gradient.result)
     made = Function(f"{of}∂", gradient.dims, (v, *gradient.params), SCALAR_REAL, tuple(body), ret, gradient.uses)
     return Program(program.modules, program.functions | {made.name: made}, program.bounds)
+
+
+def with_operators(program: Program, of: str) -> Program:
+    """With `of←(captured…, θ, ct) = vjp(λ θ. of(captured…, θ))(θ, ct)`, and `of→(captured…, θ, v)` of `jvp`."""
+    f = program.functions[of]
+    *captured, theta = f.params
+    dims = tuple((d, symbol(d)) for d in f.dims)
+    functions = dict(program.functions)
+    for suffix, op, given, result in (
+        ("←", Vjp("f%"), tangent(f.result), tangent(theta.type)),
+        ("→", Jvp("f%"), tangent(theta.type), tangent(f.result)),
+    ):
+        body = (
+            Binding("f%", FunctionType((theta.type,), f.result), Closure(of, dims, tuple(p.name for p in captured))),
+            Binding("g%", FunctionType((theta.type, given), result), op),
+            Binding("r%", result, Apply("g%", (theta.name, "v%"))),
+        )
+        name = f"{of}{suffix}"
+        functions[name] = Function(name, f.dims, (*f.params, Param("v%", given)), result, body, "r%", f.uses)
+    return Program(program.modules, functions, program.bounds)
+
+
+def check_duality(
+    program: Program,
+    of: str,
+    dims: dict[str, int],
+    *,
+    seed: int = 0,
+    lead: tuple[int, ...] = (),
+    remat: Remat = "store",
+) -> Program:
+    """⟨ct, jvp(of)(x, v)⟩ = ⟨vjp(of)(x, ct), v⟩ in random directions; the differentiated program."""
+    original = with_operators(program, of)
+    verify(original, "test")
+    done = differentiate(original, remat)
+    verify(done, "ad")
+    rng = random.Random(seed)
+    with mp.workprec(BITS):
+        params = original.functions[f"{of}←"].params
+        args = [random_value(program, p.type, dims, lead, lambda: mp.mpf(rng.uniform(0.3, 1.4))) for p in params]
+        ct, v = args[-1], tree(lambda a: _direction(a, rng), args[-2])
+        pulled = evaluate(done, f"{of}←", dims, args)
+        pushed = evaluate(done, f"{of}→", dims, [*args[:-1], v])
+        terms = [[a * b for a, b in zip(flat(x), flat(y), strict=True)] for x, y in ((pushed, ct), (pulled, v))]
+        scale = 1 + mp.fsum(abs(t) for t in (*terms[0], *terms[1]))
+        assert abs(mp.fsum(terms[0]) - mp.fsum(terms[1])) <= scale * EXACT
+    return done
 
 
 def weighted(program: Program, body: list[Binding], x: str, y: str, ty: Type) -> str:

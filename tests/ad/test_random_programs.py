@@ -7,8 +7,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from presk_rel.ad.reverse import Remat
 from presk_rel.core.verify import verify
-from tests.ad.check import check_gradient, with_directional
+from tests.ad.check import check_duality, check_gradient, with_directional
 from tests.ad.interpreter_values import flat
 from tests.ad.random_programs import DIMS, random_program
 
@@ -32,3 +33,9 @@ def test_the_second_derivative_is_the_central_difference_of_the_first(seed: int,
     _, kept = check_gradient(program, "loss∂", DIMS, seed=seed, remat="store")
     _, computed = check_gradient(program, "loss∂", DIMS, seed=seed, remat="recompute")
     assert flat(kept) == flat(computed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(4, 20), st.sampled_from(["store", "recompute"]))
+def test_forward_mode_is_dual_to_reverse_mode(seed: int, size: int, remat: Remat):
+    check_duality(random_program(Random(seed), size), "loss", DIMS, seed=seed, remat=remat)

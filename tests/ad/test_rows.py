@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 
 from presk_rel.ad.derivatives import DERIVATIVES
-from presk_rel.ad.row import Opaque
+from presk_rel.ad.row import Opaque, constant
 from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.typing_rules import infer
 from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Idx, Key, Mask, Params, Stacked, TupleOf, Type
-from presk_rel.smt.linear import constant
-from tests.ad.check import check_gradient, weighted, with_directional
+from presk_rel.smt.linear import constant as length
+from tests.ad.check import check_duality, check_gradient, weighted, with_directional
 from tests.ad.programs import IN, LINEAR, MLP, OUT, B, D, real
 
 Example = tuple[tuple[Attr, ...], tuple[Type, ...], Type | None]
@@ -24,7 +24,7 @@ LEAD, ROW = real(MODEL, prefix="..."), real(prefix="...")
 LIN = Params(Applied("Linear", (IN, OUT)))
 NET = Params(Applied("MLP", (IN, OUT)))
 PAIR = TupleOf((X, V))
-ONE, TWO = constant(1), constant(2)
+ONE, TWO = length(1), length(2)
 STACK = Params(Stacked(TWO, Applied("Linear", (IN, OUT))))
 
 _BROADCASTS: list[Example] = [
@@ -131,19 +131,19 @@ EXAMPLES: dict[str, list[Example]] = {
         ((), (ROW, LEAD, Idx(D, ROW.shape)), None),
     ],
     "merge": [(("batch", "model"), (real(BATCH, ("model", TWO), IN),), None)],
-    "split": [(("pair", "two", constant(2), "d", D), (real(BATCH, ("pair", D.scale(2)), IN),), None)],
+    "split": [(("pair", "two", length(2), "d", D), (real(BATCH, ("pair", D.scale(2)), IN),), None)],
     "reshape_like": [((), (X, real(D, B)), None), ((), (LEAD, real(D, prefix="...")), None)],
-    "split_heads": [((2, 3), (real(BATCH, ("seq", D), constant(6)),), None)],
-    "merge_heads": [((2, 3), (real(BATCH, ("heads", TWO), ("seq", D), ("hd", constant(3))),), None)],
-    "index": [(("model", constant(-1)), (X,), None), ((1, constant(0)), (real(OUT, D, MODEL),), None)],
-    "scatter_index": [(("model", constant(-1)), (real(BATCH), X), None), ((0, constant(1)), (V, X), None)],
-    "slice": [(("model", constant(1), D), (X,), None), ((0, constant(1), constant(1)), (X,), None)],
-    "slice_vjp": [(("model", constant(0), TWO), (real(BATCH, ("model", TWO)), X), None)],
+    "split_heads": [((2, 3), (real(BATCH, ("seq", D), length(6)),), None)],
+    "merge_heads": [((2, 3), (real(BATCH, ("heads", TWO), ("seq", D), ("hd", length(3))),), None)],
+    "index": [(("model", length(-1)), (X,), None), ((1, length(0)), (real(OUT, D, MODEL),), None)],
+    "scatter_index": [(("model", length(-1)), (real(BATCH), X), None), ((0, length(1)), (V, X), None)],
+    "slice": [(("model", length(1), D), (X,), None), ((0, length(1), length(1)), (X,), None)],
+    "slice_vjp": [(("model", length(0), TWO), (real(BATCH, ("model", TWO)), X), None)],
     "concat": [(("model",), (X, real(B, ("model", OUT))), None), (("batch",), (X, X), None)],
     "stack_params": [((), (LIN, LIN), Params(Stacked(TWO, Applied("Linear", (IN, OUT))))), ((), (X,), real(ONE, B, D))],
-    "slice_params": [((constant(1),), (STACK,), None), ((constant(0),), (X,), None)],
-    "scatter_params": [((constant(1),), (LIN, STACK), None), ((constant(0),), (V, X), None)],
-    "set_slice": [((constant(0),), (STACK, LIN), None), ((constant(1),), (TupleOf((X, X)), TupleOf((V, V))), None)],
+    "slice_params": [((length(1),), (STACK,), None), ((length(0),), (X,), None)],
+    "scatter_params": [((length(1),), (LIN, STACK), None), ((length(0),), (V, X), None)],
+    "set_slice": [((length(0),), (STACK, LIN), None), ((length(1),), (TupleOf((X, X)), TupleOf((V, V))), None)],
     "sum_squares": [((), (NET,), None), ((), (X,), None), ((), (PAIR,), None)],
 }
 """For each primitive with a real operand or result: attributes, operand types, and the result where they do not say."""
@@ -167,6 +167,16 @@ def loss_of(op: str, example: Example) -> Program:
     params = (Param("c", result), Param("x", TupleOf((*types, S))))
     loss = Function("loss", tuple(DIMS), params, S, tuple(body), ret)
     return Program(program.modules, {"loss": loss})
+
+
+def map_of(op: str, example: Example) -> Program:
+    """`map(x) = op(x.0, x.1, …)`."""
+    program = loss_of(op, example)
+    loss = program.functions["loss"]
+    n = len(example[1])
+    y = loss.bindings[n]
+    made = Function("map", loss.dims, loss.params[1:], y.type, loss.bindings[: n + 1], "y")
+    return Program(program.modules, {"map": made})
 
 
 def test_every_primitive_has_a_row_and_every_row_a_primitive():
@@ -199,6 +209,16 @@ def test_the_first_derivative_is_the_central_difference(op: str, example: Exampl
 def test_the_second_derivative_is_the_central_difference_of_the_first(op: str, example: Example):
     program = with_directional(loss_of(op, example), "loss")
     check_gradient(program, "loss∂", DIMS, lead=(2,))
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_the_forward_rule_is_dual_to_the_reverse_rules(op: str, example: Example):
+    check_duality(map_of(op, example), "map", DIMS, lead=(2,))
+
+
+def test_every_row_with_a_reverse_rule_has_a_forward_rule():
+    for name, row in DERIVATIVES.items():
+        assert (row.forward is constant) == (not any(callable(r) for r in row.operands)), name
 
 
 @pytest.mark.parametrize("op", ["gelu", "tanh", "sigmoid", "log", "sqrt", "div", "exp", "sin", "cos", "pow"])
