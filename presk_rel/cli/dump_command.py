@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,6 +22,15 @@ from presk_rel.cli.common import (
 from presk_rel.diagnostics import PreskError
 from presk_rel.pipeline import Session
 
+if TYPE_CHECKING:
+    from presk_rel.notation.formula import Section
+
+F = TypeVar("F")
+
+FORMATS = ("text", "json", "unicode", "latex")
+AS_MATHEMATICS = ("elab", "core", "core-after-ad", "opt")
+"""The stages that can be read as equations."""
+
 STAGES = ("tokens", "ast", "facts", "elab", "core", "core-after-ad", "opt")
 
 
@@ -31,7 +40,8 @@ STAGES = ("tokens", "ast", "facts", "elab", "core", "core-after-ad", "opt")
 @dims_option
 @lowering_options
 @click.option("--stage", type=click.Choice(STAGES), required=True, help="Where in the pipeline.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="[default: text]")
+@click.option("--standalone", is_flag=True, help="With --format latex: a whole document, not a fragment.")
 @click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
 def command(
     file: str,
@@ -45,9 +55,14 @@ def command(
     unroll_stack: bool,
     stage: str,
     form: str,
+    standalone: bool,
     remat: Any,
 ) -> None:
-    """Print a program at a stage of the pipeline."""
+    """Print a program at a stage of the pipeline; as unicode or latex, the mathematics it denotes."""
+    if standalone and form != "latex":
+        raise click.UsageError("--standalone goes with --format latex")
+    if form in ("unicode", "latex") and stage not in AS_MATHEMATICS:
+        raise click.UsageError(f"--format {form} is for the stages {', '.join(AS_MATHEMATICS)}")
     report = Report("dump", as_json or form == "json", debug)
 
     def body() -> Outcome:
@@ -63,7 +78,11 @@ def command(
             "core-after-ad": lambda: _core(program, entry, after_ad=True),
             "opt": lambda: _opt(program, required(entry), naturals(dims, "--dim")),
         }
-        content, text = stages[stage]()
+        if form in ("unicode", "latex"):
+            sections = _sections(program, stage, entry, naturals(dims, "--dim"))
+            content = text = _mathematics(sections, form, standalone)
+        else:
+            content, text = stages[stage]()
         return Outcome({"stage": stage, "content": content}, text.rstrip("\n"))
 
     report.execute(body)
@@ -118,3 +137,44 @@ def _opt(program: Session, entry: str, dims: dict[str, int]) -> tuple[Any, str]:
     program.entry(entry)
     text = print_program(program.optimized(entry, dims).program)
     return text, text
+
+
+def _sections(program: Session, stage: str, entry: str | None, dims: dict[str, int]) -> list[Section]:
+    """The functions of a stage as equations: all of them, or the entry."""
+    from presk_rel.notation.of_core import core_sections
+
+    match stage:
+        case "elab":
+            return _typed_sections(program, entry)
+        case "opt":
+            program.entry(required(entry))
+            core = program.optimized(required(entry), dims).program
+            return core_sections(core, core.functions.values())
+        case _:
+            core = program.differentiated if stage == "core-after-ad" else program.core
+            return core_sections(core, _chosen(program, core.functions, entry))
+
+
+def _typed_sections(program: Session, entry: str | None) -> list[Section]:
+    from presk_rel.notation.of_typed import typed_sections
+    from presk_rel.notation.source_names import source_names
+
+    typed, loaded = program.typed, program.loaded
+    functions = _chosen(program, {f.name: f for f in typed.functions}, entry)
+    return typed_sections(typed, functions, source_names(loaded.files, loaded.texts))
+
+
+def _chosen(program: Session, functions: Mapping[str, F], entry: str | None) -> list[F]:
+    if entry is None:
+        return list(functions.values())
+    name = required(entry)
+    if name not in functions:
+        raise PreskError([program.no_function(name, functions)], exit_status=2)
+    return [functions[name]]
+
+
+def _mathematics(sections: list[Section], form: str, standalone: bool) -> str:
+    from presk_rel.notation.latex_style import latex_text
+    from presk_rel.notation.unicode_style import unicode_text
+
+    return latex_text(sections, standalone=standalone) if form == "latex" else unicode_text(sections)
