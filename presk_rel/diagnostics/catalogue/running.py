@@ -23,7 +23,8 @@ PAGES: Final = (
         "E7003",
         "undefined at the dimensions given",
         "An operation of the entry, or of a function it calls, has no value at the dimensions given, whatever the"
-        " arguments: a mean over no element, or a parameter whose type has no value (an index below 0). It is "
+        " arguments: a mean over no element, a selection outside its axis, embed, cross_entropy, argmax or sample with "
+        "no index to choose, their derivatives, or a parameter whose type has no value (an index below 0). It is "
         "found from the types, before anything is computed.",
         "presk run mlp.psk --entry mse --dim B=0 --dim D=4        (the mean of no errors)",
         "presk run mlp.psk --entry mse --dim B=2 --dim D=4",
@@ -32,7 +33,7 @@ PAGES: Final = (
         "E7004",
         "no value",
         "An operation has no value at these arguments: a division by zero, the square root of a negative number, "
-        "the logarithm of a number that is not positive. The message names the operation and the entry. Nothing "
+        "the logarithm of a number that is not positive, a softmax of which the mask refuses every position. The message names the operation and the entry. Nothing "
         "is guessed: where it is not certain, the precision is raised first, and E7005 says when that did not "
         "help.",
         "presk run f.psk --entry f --arg x=0          with `fn f(x : ℝ[]) -> ℝ[] = log(x)`",
@@ -42,7 +43,8 @@ PAGES: Final = (
         "E7005",
         "not decided at the cap of precision",
         "The working precision was doubled up to the cap, and still something was not decided: the sign of an "
-        "operand of a function with a jump (the derivatives of relu and abs), whether a divisor is 0, or to which"
+        "operand of a function with a jump (the derivatives of relu and abs), a choice (argmax, sample, a comparison), "
+        "whether a divisor is 0, or to which"
         " decimal a result rounds. The message names the place, the value there, and the precision reached. Very "
         "often it is an exact tie, which no precision decides; ties of rational values are decided exactly. With "
         "`--kernel mpmath` it also says that a number is beyond what that kernel can take.",
