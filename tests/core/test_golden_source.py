@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.core.printer import print_program
+from presk_rel.core.ir import Fold
+from presk_rel.core.printer import print_function, print_program
 from presk_rel.core.reader import load
 from presk_rel.core.verify import problems
 from presk_rel.diagnostics import Diagnostics
@@ -21,10 +22,25 @@ def test_golden(path: Path, tmp_path: Path, update_golden: bool) -> None:
     source = tmp_path / path.name
     source.write_text(sections(path)["source"] + "\n", encoding="utf-8")
     program = Session(str(source)).core
-    text = print_program(program)
-    check(path, {"core": text}, update_golden)
+    produced = {"core": print_program(program)}
+    training = Session(str(source), mode="training").core
+    other = [f for name, f in training.functions.items() if f != program.functions[name]]
+    if other:
+        produced["core in training"] = "\n\n".join(print_function(f, training) for f in other)
+    check(path, produced, update_golden)
+    for each in (program, training):
+        assert problems(each) == []
+        assert load(print_program(each), "t.core", Diagnostics()) == each
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+def test_stacks_may_be_unrolled(path: Path, tmp_path: Path) -> None:
+    source = tmp_path / path.name
+    source.write_text(sections(path)["source"] + "\n", encoding="utf-8")
+    program = Session(str(source), mode="training", unroll_stack=True).core
     assert problems(program) == []
-    assert load(text, "t.core", Diagnostics()) == program
+    folds = [b.op for f in program.functions.values() for b in f.bindings if isinstance(b.op, Fold)]
+    assert not any(fold.count.is_constant for fold in folds)
 
 
 def test_the_excerpts_of_the_specification() -> None:

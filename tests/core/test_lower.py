@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from presk_rel.core.inline import inline_entry
 from presk_rel.core.ir import Program
-from presk_rel.core.lower import lower
+from presk_rel.core.lower import Mode, lower
 from presk_rel.core.printer import print_function, print_program
 from presk_rel.core.reader import read_program
 from presk_rel.core.verify import problems
 from presk_rel.diagnostics import NOWHERE, Diagnostics
 from presk_rel.elab.ty import Function, Hyper, Key, ModuleDef, Params, Stacked, TupleOf, UseField
-from presk_rel.smt.linear import symbol
+from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.types.tree import (
     PTuple,
     PVar,
@@ -20,11 +22,13 @@ from presk_rel.types.tree import (
     TExpr,
     TField,
     TFn,
+    TJvp,
     TLambda,
     TLet,
     TStackCall,
     TTheta,
     TTuple,
+    TVjp,
     TypedProgram,
 )
 from tests.core.typed import LINEAR, D, binder, fn, let, literal, mlp, params, prim, program, real, var
@@ -212,6 +216,81 @@ class TestStacks:
             "%4 : ℝ[D] = fold L Sq.apply(stacked layers; acc %2; h)",
             "return %4",
         ]
+
+    def test_unrolled_it_is_one_call_per_layer(self) -> None:
+        for count, unrolls in ((constant(2), True), (constant(0), True), (symbol("L"), False)):
+            out = lower(tower(count), unroll_stack=True)
+            assert problems(out) == []
+            layers = f"layers : params stack{{{count}}}(Sq{{D}}) = θ.layers"
+            body = body_of(out, "Tower.apply")
+            if not unrolls:
+                assert "fold L Sq.apply(stacked layers; acc h)" in body[1]
+            elif count == constant(0):
+                assert body == [layers, "return h"]
+            else:
+                assert body == [
+                    layers,
+                    "%3 : params Sq{D} = slice_params 0 layers",
+                    "%4 : ℝ[D] = call Sq.apply{D = D}(%3, h)",
+                    "%5 : params Sq{D} = slice_params 1 layers",
+                    "%6 : ℝ[D] = call Sq.apply{D = D}(%5, %4)",
+                    "return %6",
+                ]
+
+
+def tower(count: Linear) -> TypedProgram:
+    """A module with a stack of `count` layers, each of which squares."""
+    square = ModuleDef("Sq", ("D",), 1, LINEAR.fields[:0])
+    stacked = Stacked(count, params("Sq", D).instance)
+    whole = ModuleDef("Tower", ("D", "L"), 2, (UseField("layers", stacked),))
+    x, h = binder(0, "x", VEC), binder(0, "h", VEC)
+    layer = fn("Sq.apply", ("D",), (x,), prim("mul", VEC, var(x), var(x)), params("Sq", D))
+    theta = params("Tower", D, symbol("L"))
+    tree = TField(TTheta(theta, NOWHERE), "layers", Params(stacked), NOWHERE)
+    call = TStackCall(count, "Sq.apply", (("D", D),), tree, var(h), (), VEC, NOWHERE)
+    return program(layer, fn("Tower.apply", ("D", "L"), (h,), call, theta), modules={"Sq": square, "Tower": whole})
+
+
+class TestReadings:
+    """`dropout(rate, key, x)` outside a training run, and in one."""
+
+    def dropped(self, mode: Mode) -> list[str]:
+        x, k = binder(0, "x", VEC), binder(1, "k", Key())
+        pair = prim("split_key", TupleOf((Key(), Key())), var(k), attrs=(2,))
+        second = prim("proj", Key(), pair, attrs=(1,))
+        rate = Fraction(1, 10)
+        h = binder(2, "h", VEC)
+        body = let(h, prim("dropout", VEC, second, prim("gelu", VEC, var(x)), attrs=(rate,)), var(h))
+        out = lower(program(fn("f", ("D",), (x, k), body)), mode)
+        assert problems(out) == []
+        return body_of(out, "f")
+
+    def test_in_training_is_a_product_with_its_mask(self) -> None:
+        assert self.dropped("training") == [
+            "%2 : (key, key) = split_key 2 k",
+            "%3 : key = %2.1",
+            "%4 : ℝ[D] = gelu x",
+            "%5 : ℝ[D] = dropout_mask 0.1 %3, %4",
+            "h : ℝ[D] = mul %4, %5",
+            "return h",
+        ]
+
+    def test_in_inference_is_what_it_drops_from(self) -> None:
+        assert self.dropped("inference") == ["h : ℝ[D] = gelu x", "return h"]
+
+
+class TestDerivatives:
+    def test_are_operations_on_function_values(self) -> None:
+        x, a = binder(0, "x", VEC), binder(1, "a", VEC)
+        function = lambda_(a, prim("exp", VEC, var(a)))
+        for node, word in ((TVjp, "vjp"), (TJvp, "jvp")):
+            derivative = node(function, Function((VEC, VEC), VEC), NOWHERE)
+            assert lines(TApply(derivative, (var(x), var(x)), VEC, NOWHERE), x) == [
+                "%1 : (ℝ[D]) -> ℝ[D] = closure f.lambda0[]",
+                f"%2 : (ℝ[D], ℝ[D]) -> ℝ[D] = {word} %1",
+                "%3 : ℝ[D] = apply %2(x, x)",
+                "return %3",
+            ]
 
 
 class TestSize:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from presk_rel.core.ir import Program
 from presk_rel.core.lower import lower
 from presk_rel.core.numbers import decimal, number_text
-from presk_rel.core.printer import print_program
+from presk_rel.core.printer import print_op, print_program
 from presk_rel.core.reader import load, read_program
 from presk_rel.diagnostics import Diagnostics
 from tests.core.build import programs, rationals, types
@@ -97,6 +97,31 @@ class TestText:
     def test_numbers(self, value: Fraction, text: str) -> None:
         assert number_text(value) == text
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "ein [batch heads seq hd, batch heads seq2 hd -> batch heads seq seq2] q, k",
+            "ein [, a b ->] x, y",
+            "softmax axis seq2 %2, m",
+            "index seq: -1 %1",
+            "index 0: T - 1 %1",
+            "slice pair: 0..1 %1",
+            "slice_vjp 2: 1..T + 1 %1, x",
+            "concat pair %1, %2",
+            "split axis model heads: 12 hd: D / 2 - 1 %1",
+            "merge axis a axis b %1",
+            "split_heads 12x64 %1",
+            "dropout_mask 0.1 k, x",
+            "slice_params 2 θ",
+            "vjp %3",
+            "jvp %3",
+        ],
+    )
+    def test_attributes(self, line: str) -> None:
+        program = read(f"fn f{{D T}}(x : ℝ[]) -> ℝ[] {{\n  y : ℝ[] = {line}\n  return y\n}}\n")
+        assert program is not None
+        assert print_op(program.functions["f"].bindings[0].op) == line
+
     def test_long_headers_break_before_the_arrow(self) -> None:
         text = print_program(lower(mlp()))
         assert "\n    -> params MLP{D, 4*D} {\n" in text
@@ -124,6 +149,10 @@ class TestErrors:
             (body("%1 : ℝ[..., D] = soft x"), "E0101", "2:20", "soft is no operation of PSK-Core"),
             (body("%1 : ℝ[..., D] = add x"), "E0101", "2:25", "2 operands of add (there are 1)"),
             (body("%1 : ℝ[..., D] = pow 0.5 x"), "E0100", "2:24", "expected a natural number, found `0.5`"),
+            (body("%1 : ℝ[] = ein [a a -> a] x"), "E0101", "2:18", "[a a -> a] is no contraction"),
+            (body("%1 : ℝ[] = ein [a -> b] x"), "E0101", "2:18", "[a -> b] is no contraction"),
+            (body("%1 : ℝ[] = split_heads 12 x"), "E0100", "2:26", "a number of heads and their length"),
+            (body("%1 : ℝ[] = slice a: 1 x"), "E0100", "2:25", "expected `..`, found `x`"),
             (body("%1 : ℝ[..., 1/0] = neg x"), "E0102", "2:17", "divided by 0"),
             (body("%1 : ℝ[] = const 1e99999999"), "E0102", "2:20", "exponent"),
             (body("%1 : " + "(" * 300), "E0103", "2:208", "types nest deeper than 200 levels"),
