@@ -81,17 +81,15 @@ def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn], bloc
 
 
 def _optimizers(blocks: Blocks) -> tuple[OptimizerSpec, ...]:
-    """One per training run, runs of the same block and model together. A block used for two models is called by its
-    run (`second.adamw`) from the second one on."""
-    found: dict[str, OptimizerSpec] = {}
+    """One per training run, runs of the same model together. A block used for further models is called `adamw2`, …"""
+    found: list[OptimizerSpec] = []
     for run in blocks.trainings:
-        o = run.optimizer
-        spec = OptimizerSpec(
-            o.name, Params(run.model), o.lr, o.betas, o.eps, o.weight_decay, o.grad_clip, o.schedule, o.warmup
-        )
-        if found.setdefault(o.name, spec) != spec:
-            found[f"{run.name}.{o.name}"] = replace(spec, name=f"{run.name}.{o.name}")
-    return tuple(found.values())
+        o, model = run.optimizer, Params(run.model)
+        spec = OptimizerSpec(o.name, model, o.lr, o.betas, o.eps, o.weight_decay, o.grad_clip, o.schedule, o.warmup)
+        used = [s for s in found if s.name.removeprefix(o.name).isdigit() or s.name == o.name]
+        if all(s.model != model for s in used):
+            found.append(replace(spec, name=f"{o.name}{len(used) + 1}" if used else o.name))
+    return tuple(found)
 
 
 def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:

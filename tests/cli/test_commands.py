@@ -216,3 +216,18 @@ def test_facts_are_written_for_souffle(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_status_2(args: tuple[str, ...]) -> None:
     assert presk(*args).status == 2
+
+
+def test_check_summary_of_configuration_blocks() -> None:
+    train = str(EXAMPLES / "train_minigpt.psk")
+    document = presk_json("check", train, "--summary").document
+    (run,), (serve,) = document["training"], document["inference"]
+    assert (run["model"], run["objective"], run["epochs"], run["dims"]) == ("MiniGPT{T}", "loss", 10, {"B": 32})
+    assert run["sample"] == "(idx[50257][seq: T], idx[50257][seq: T])"
+    assert run["data"] == {"path": "data/tokens.psk.d", "seed": 1234, "batch": 32, "take": None, "samples": None}
+    assert (run["optimizer"]["lr"], run["optimizer"]["schedule"]) == ("0.0003", "cosine")
+    assert run["checkpoint"] == {"steps": 1000, "path": "ckpt/"}
+    assert (serve["generate"], serve["settings"]["cache"]) == ("next_token", "kv_cache(axis seq)")
+    text = presk("check", train, "--summary").out
+    assert "-- training --\nrun: loss over params MiniGPT{T}\n" in text
+    assert "-- inference --\nserve: params MiniGPT{T}, generates by next_token\n" in text

@@ -162,8 +162,8 @@ PAGES: Final = (
         "not a type",
         "A name stands where a type is expected and is none. Types are ℝ[…], idx[N][…], bool[…], nat, int, rat, f64, "
         "bool, key, params M, M{…}, tuples and aliases.",
-        "const D = 3\nfn f(x : D) -> D = x\n",
-        "type D = ℝ[3]\nfn f(x : D) -> D = x\n",
+        "const D = 3\nfn f(x : D) -> ℝ[] = sum(x)\n",
+        "type D = ℝ[3]\nfn f(x : D) -> ℝ[] = sum(x)\n",
     ),
     _page(
         "E1035",

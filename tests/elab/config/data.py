@@ -1,0 +1,13 @@
+"""Data files for tests, written by the safetensors library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+
+def write(path: Path, sample: str | None, *shapes: tuple[int, ...]) -> None:
+    tensors = {str(i): np.zeros(shape, np.float32) for i, shape in enumerate(shapes)}
+    save_file(tensors, path, None if sample is None else {"presk.sample": sample})
