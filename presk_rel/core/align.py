@@ -213,7 +213,7 @@ class _Out:
         ty = with_shape(self.types[v], ty.shape)
         key = (v, str(ty))
         if self.types[v] != ty and key not in self._done:
-            template = self._template(_unnamed(real_like(ty)))
+            template = self._template(real_like(_unnamed(ty)))
             self._done[key] = self._new(Prim("broadcast_like", (), (v, template)), ty)
         return self._done.get(key, v)
 

@@ -16,6 +16,7 @@ from presk_rel.core.reader import load
 from presk_rel.core.values import Store, Zero
 from presk_rel.core.verify import problems
 from presk_rel.diagnostics import Diagnostics, PreskBug, PreskError
+from presk_rel.elab.ty import Real
 from tests.core.build import well_typed
 from tests.core.evaluate import evaluate, sample
 from tests.core.typed import mlp
@@ -119,6 +120,106 @@ class TestThePerceptron:
     def test_grad_must_be_gone(self) -> None:
         with pytest.raises(PreskBug, match="differentiate first"):
             inline_entry(lower(mlp()), "mse_grad")
+
+
+TREES = """\
+module M{D} {
+  param w : ℝ[D]  init = zeros
+  param b : ℝ[D, D]  init = zeros
+}
+
+fn trees{D}(θ : params M{D}, η : params M{D}, x : ℝ[], s : params stack{3}(M{D}))
+    -> (params M{D}, params stack{2}(M{D})) {
+  a : params M{D} = mul θ, η
+  b : params M{D} = pow 2 a
+  c : params M{D} = add x, b
+  d : params M{D} = sub c, x
+  e : params M{D} = div d, c
+  f : params M{D} = sub x, e
+  g : params M{D} = neg f
+  z : params M{D} = zeros_like θ
+  h : params M{D} = mul z, g
+  i : params M{D} = add h, x
+  j : ℝ[] = sum_squares i
+  k : params M{D} = mul j, g
+  l : params M{D} = slice_params 2 s
+  m : params stack{3}(M{D}) = scatter_params 1 l, s
+  n : params stack{3}(M{D}) = set_slice 0 m, k
+  o : params M{D} = slice_params 0 n
+  p : params M{D} = slice_params 1 n
+  q : params M{D} = slice_params 2 n
+  r : params stack{2}(M{D}) = stack_params o, q
+  u : params M{D} = div p, j
+  v : params M{D} = sub k, u
+  y : (params M{D}, params stack{2}(M{D})) = (v, r)
+  return y
+}
+"""
+
+AXES = """\
+fn heads{D}(x : ℝ[..., seq: D, model: 6], m : bool[seq2: D], i : idx[6][seq: D], w : ℝ[6, D])
+    -> ℝ[..., seq: D, model: 6] {
+  h : ℝ[..., heads: 2, seq: D, hd: 3] = split_heads 2x3 x
+  y : ℝ[..., seq: D, model: 6] = merge_heads 2x3 h
+  z : ℝ[..., seq: D, a: 2, b: 3] = split axis model a: 2 b: 3 y
+  v : ℝ[..., seq: D, model: 6] = merge axis a axis b z
+  t : ℝ[..., seq: D, seq2: D] = dot v, w
+  s : ℝ[..., seq: D, seq2: D] = softmax axis seq2 t, m
+  e : ℝ[seq: D, D] = embed w, i
+  c : ℝ[..., seq: D] = sum axis seq2 s
+  o : ℝ[seq: D, 6] = one_hot i
+  l : ℝ[seq: D] = cross_entropy o, i
+  q : ℝ[..., seq: D] = add c, l
+  p : ℝ[..., seq: D, model: 6] = broadcast_like axis model q, x
+  r : ℝ[..., model: 6] = index seq: -1 p
+  k : ℝ[..., seq: D, model: 6] = scatter_index 0: 0 r, x
+  n : ℝ[..., seq: 1, model: 6] = slice seq: 0..1 k
+  f : ℝ[..., seq: D, model: 6] = slice_vjp seq: 0..1 n, x
+  g : ℝ[..., seq: 1 + D, model: 6] = concat seq n, f
+  d : ℝ[..., model: 6] = index 0: 1 g
+  j : ℝ[..., seq: D, model: 6] = broadcast_like axis seq d, x
+  b : ℝ[..., seq: D, model: 6] = max j, y
+  return b
+}
+
+fn AXES_NAMES{D}(x : ℝ[LEAD, D, 6], m : bool[D], i : idx[6][D], w : ℝ[6, D]) -> ℝ[LEAD, D, 6] {
+  y : ℝ[LEAD, D, 6] = call heads{D = D}(x, m, i, w)
+  return y
+}
+"""
+
+
+class TestTheWholeLanguage:
+    def test_trees_and_stacks(self) -> None:
+        program = parsed(TREES)
+        assert agrees(program, "trees", {"D": 2})
+        flat = inline_entry(program, "trees").functions["trees"]
+        whole = {b.op.op for b in flat.bindings if isinstance(b.op, Prim) and not isinstance(b.type, Real)}
+        assert whole <= {"field", "record", "tuple"}
+
+    @pytest.mark.parametrize(
+        "lead", ["seq: 2", "model: 2", "hd: 2, heads: 6", "a: D, seq2: D", "D, D", "b: 3, model: D"]
+    )
+    def test_axes_of_any_names_in_front(self, lead: str) -> None:
+        """The prefix becomes axes of the names that the function itself uses."""
+        assert agrees(parsed(AXES.replace("LEAD", lead)), "AXES_NAMES", {"D": 2})
+
+    def test_derivatives_must_be_gone(self) -> None:
+        text = """\
+fn f(x : ℝ[]) -> ℝ[] {
+  g : (ℝ[]) -> ℝ[] = closure h[]
+  j : (ℝ[], ℝ[]) -> ℝ[] = jvp g
+  y : ℝ[] = apply j(x, x)
+  return y
+}
+
+fn h(x : ℝ[]) -> ℝ[] {
+  y : ℝ[] = exp x
+  return y
+}
+"""
+        with pytest.raises(PreskBug, match="differentiate first"):
+            inline_entry(parsed(text), "f")
 
 
 def chain(n: int) -> Program:
