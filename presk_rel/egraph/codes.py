@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from presk_rel.core.ir import Attr
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.language import Head
-from presk_rel.egraph.patterns import ABSENT, Kind
-from presk_rel.smt.linear import Linear
+from presk_rel.egraph.patterns import ABSENT, Kind, Name, Pattern, read_rule
+from presk_rel.egraph.rules import RULES
 
 LARGEST_INT = 2**31
 """An integer attribute beyond this makes its node opaque: the e-graph counts in 64 bits, and rules add attributes."""
@@ -32,6 +33,18 @@ class Code:
         return self.columns[self.attr_count + (0 if self.op is None else 1) :]
 
 
+def ops_of(pattern: Pattern) -> set[str]:
+    """The primitives a pattern mentions."""
+    return set() if isinstance(pattern, Name) else {pattern.op}.union(*map(ops_of, pattern.args))
+
+
+@cache
+def known_ops() -> frozenset[str]:
+    """The primitives that rules mention."""
+    sides = [read_rule(r) for r in RULES.values()]
+    return frozenset(op for s in sides for side in (s.left, s.right) for op in ops_of(side))
+
+
 def primitive_code(op: str) -> Code:
     """The constructor of a primitive with a fixed number of operands."""
     row = PRIMS[op]
@@ -47,8 +60,7 @@ def opaque_code(arity: int) -> Code:
 
 def code_of(head: Head, arity: int) -> Code:
     """The constructor a start term is loaded with."""
-    row = PRIMS.get(head.op)
-    if row is None or row.arity is None:
+    if head.op not in known_ops() or PRIMS[head.op].arity is None:
         return opaque_code(arity)
     if any(isinstance(a, int) and abs(a) > LARGEST_INT for a in head.attrs):
         return opaque_code(arity)
@@ -66,7 +78,7 @@ class Attributes:
     def new() -> Attributes:
         return Attributes([ABSENT], {ABSENT: 0})
 
-    def intern(self, value: str | Linear) -> int:
+    def intern(self, value: Attr) -> int:
         known = self._ids.get(value)
         if known is None:
             known = self._ids[value] = len(self._values)
@@ -79,7 +91,8 @@ class Attributes:
         rest = list(attrs)
         for kind in code.columns[: code.attr_count]:
             value = rest.pop(0) if rest else ABSENT
-            out.append(self.intern(value) if isinstance(value, (str, Linear)) else value)
+            plain = kind in ("int", "rational") and isinstance(value, (int, Fraction))
+            out.append(value if plain else self.intern(value))
         return out
 
     def attr(self, kind: Kind, column: int | Fraction) -> Attr:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from presk_rel.core.ir import Attr, Fold, Function, Prim, operands
+from presk_rel.core.ein import ein_spec
+from presk_rel.core.ir import Attr, Fold, Function, Op, Prim, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.language import INPUT
 from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type, leaves
@@ -26,6 +27,8 @@ _FLOPS_PER_ENTRY = {
     **dict.fromkeys("add sub mul div neg abs relu heaviside sign sum mean sum_to mean_vjp sqrt".split(), 1),
     **dict.fromkeys("exp log sin cos tanh sigmoid normal_pdf".split(), 8),
     **dict.fromkeys(["gelu", "gelu'"], 14),
+    **dict.fromkeys("softmax cross_entropy cross_entropy_vjp".split(), 10),
+    **dict.fromkeys("max min lt le gt ge eq argmax embed_vjp dropout_mask sum_squares".split(), 1),
 }
 """Arithmetic per entry of the largest operand or result; contractions are counted apart, everything else moves data."""
 
@@ -52,7 +55,9 @@ class CostModel:
 
     modules: dict[str, ModuleDef]
     dims: dict[str, int]
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
     _bytes: dict[Type, int] = field(default_factory=dict[Type, int])
+    _seen: dict[int, tuple[Type, int]] = field(default_factory=dict[int, tuple[Type, int]])
 
     def length(self, form: Linear) -> int:
         """A length, rounded up where unbound dimensions make it no natural number."""
@@ -64,10 +69,14 @@ class CostModel:
         return front * prod(self.length(a.length) for a in shape.axes)
 
     def bytes(self, ty: Type) -> int:
-        """The size of a value in memory."""
+        """The size of a value in memory. (Types are mostly one object; hashing them costs more than all else here.)"""
+        seen = self._seen.get(id(ty))
+        if seen is not None and seen[0] is ty:
+            return seen[1]
         known = self._bytes.get(ty)
         if known is None:
             known = self._bytes[ty] = self._size(ty)
+        self._seen[id(ty)] = (ty, known)
         return known
 
     def _size(self, ty: Type) -> int:
@@ -90,9 +99,19 @@ class CostModel:
         row = PRIMS.get(op)
         if op == INPUT or (row is not None and row.view):
             return Work()
+        if op == "fold":
+            return self._fold(attrs)
         read = [t for i, t in enumerate(operand_types) if row is None or i not in row.shape_only]
         moved = sum(map(self.bytes, read)) + self.bytes(result)
         return Work(1, self._flops(op, attrs, tuple(read), result), moved)
+
+    def _fold(self, attrs: tuple[Attr, ...]) -> Work:
+        """As many times its body as it counts."""
+        count, body = attrs[0], attrs[1]
+        if not isinstance(count, Linear) or str(body) not in self.functions:
+            return Work(1)
+        once, times = self.function(self.functions[str(body)]), self.length(count)
+        return Work(times * once.kernels, times * once.flops, times * once.bytes)
 
     def _flops(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> int:
         entries = [self.bytes(t) // 4 for t in (*read, result)]
@@ -103,22 +122,42 @@ class CostModel:
                 return 2 * entries[0] * self._contracted(read[1])
             case "dot_vjp_r":
                 return 2 * entries[0] * entries[-1] // max(1, self._contracted(result))
+            case "ein":
+                return 2 * self._indices(str(attrs[0]), read)
             case "pow":
                 n = attrs[0]
                 return max(entries) * max(1, min(int(n), 64).bit_length() if isinstance(n, int) else 1)
             case _:
                 return max(entries) * _FLOPS_PER_ENTRY.get(op, 0)
 
+    def _indices(self, spec: str, read: tuple[Type, ...]) -> int:
+        """The number of terms of all sums of a contraction: the product of the lengths of its axes."""
+        lengths: dict[str, int] = {}
+        found = ein_spec(spec)
+        for names, ty in zip(found.operands if found else (), read, strict=True):
+            if isinstance(ty, Real):
+                lengths |= {n: self.length(a.length) for n, a in zip(names, ty.shape.axes, strict=False)}
+        return prod(lengths.values())
+
     def _contracted(self, weight: Type) -> int:
         """The length of the first axis of a matrix."""
         return self.length(weight.shape.axes[0].length) if isinstance(weight, Real) else 1
 
     def function(self, function: Function) -> Work:
-        """The work of a flat function: one kernel per binding that is no view. (A fold counts as one.)"""
+        """The work of a flat function: one kernel per binding that is no view."""
         types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
         total = Work()
         for b in function.bindings:
-            name = b.op.op if isinstance(b.op, Prim) else "fold" if isinstance(b.op, Fold) else "call"
-            attrs = b.op.attrs if isinstance(b.op, Prim) else ()
+            name, attrs = _operation(b.op)
             total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
         return total
+
+
+def _operation(op: Op) -> tuple[str, tuple[Attr, ...]]:
+    match op:
+        case Prim(name, attrs, _):
+            return name, attrs
+        case Fold():
+            return "fold", (op.count, op.body)
+        case _:
+            return "call", ()

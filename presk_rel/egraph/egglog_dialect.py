@@ -19,6 +19,7 @@ from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.codes import Attributes, Code, code_of, opaque_code, primitive_code
 from presk_rel.egraph.conditions import TYPE_FACTS, entries
 from presk_rel.egraph.egglog_rules import CONSTANTS, asked, mirror, mirror_sort, rational, rule_text, sort_of, usable
+from presk_rel.egraph.egglog_stages import STAGE_RULESET
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.patterns import Kind
 from presk_rel.egraph.proof import TermId
@@ -42,8 +43,8 @@ class Row:
 
 @dataclass(slots=True)
 class Session:
-    """An e-graph loaded with the terms under a root. `rulesets` are the names `step` takes: "simplify", and one per rule
-    that can make the graph grow (`x<k>`)."""
+    """An e-graph loaded with the terms under a root. `rulesets` are the names `step` takes: "simplify", and one per
+    other rule (`collect<k>`, `expand<k>`)."""
 
     terms: Terms
     rules: tuple[Rule, ...]
@@ -96,6 +97,7 @@ class Session:
             "(function constant (E) i64 :merge (max old new))",
             "(ruleset load)",
             "(ruleset types)",
+            f"(ruleset {STAGE_RULESET})",
             *(f"(relation is_{fact} (i64))" for fact in _FACTS),
         ]
         for code in self.codes.values():
@@ -112,10 +114,11 @@ class Session:
     def _rule_forms(self) -> list[str]:
         forms = ["(ruleset simplify)"]
         forms += [_marking(code) for code in self.codes.values() if code.op in CONSTANTS]
+        forms += ["(ruleset retire)", *(_retiring(c) for c in self.codes.values() if c.op not in (None, *CONSTANTS))]
         self.rulesets = ["simplify"]
         for k, rule in enumerate(self.rules):
             self._numbers[f"L{k}"] = rule
-            ruleset = "simplify" if rule.ruleset == "simplify" else f"x{k}"
+            ruleset = "simplify" if rule.ruleset == "simplify" else f"{rule.ruleset}{k}"
             if ruleset not in self.rulesets:
                 self.rulesets.append(ruleset)
                 forms.append(f"(ruleset {ruleset})")
@@ -173,14 +176,18 @@ class Session:
 
     def step(self, ruleset: str) -> bool:
         """Run a ruleset once; whether anything changed."""
+        self._do(f"(run-schedule (saturate {STAGE_RULESET}))")
         (output,) = self._do(f"(run {ruleset} 1)")
         updated: bool = output.report.updated  # type: ignore[attr-defined]
+        if updated:
+            self._do("(run retire 1)")
         if updated and asked(self.rules):
             self._answer()
         return updated
 
     def _answer(self) -> None:
         """Ask the typing rules of Core what `typed` conditions want to know and did not before."""
+        self._do(f"(run-schedule (saturate {STAGE_RULESET}))")
         self._do("(run types 1)")
         grown = {n: s for n, s in self.sizes().items() if n.startswith("need_") and s > self._answered.get(n, 0)}
         if not grown:
@@ -237,11 +244,7 @@ class Reading:
         if function is None:
             return []
         read = [self._reader(kind) for kind in kinds]
-        return [
-            Row(tuple([f(v) for f, v in zip(read, r.inputs, strict=True)]), r.output)
-            for r in function.rows
-            if not r.subsumed
-        ]
+        return [Row(tuple([f(v) for f, v in zip(read, r.inputs, strict=True)]), r.output) for r in function.rows]
 
     def integer(self, value: Any) -> int:
         return self.engine.value_to_i64(value)
@@ -288,6 +291,12 @@ def _marking(code: Code) -> str:
     """The rule that marks the classes of a constant."""
     variables_ = " ".join(f"x{k}" for k in range(len(code.columns)))
     return f"(rule ((= e ({code.name} {variables_}))) ((set (constant e) 1)) :ruleset simplify)"
+
+
+def _retiring(code: Code) -> str:
+    """The rule that hides a node of a constant class from all other rules."""
+    node = f"({code.name} {' '.join(f'x{k}' for k in range(len(code.columns)))})"
+    return f"(rule ((= e {node}) (= 1 (constant e))) ((subsume {node})) :ruleset retire)"
 
 
 def table_key(code: Code) -> tuple[Kind, ...]:

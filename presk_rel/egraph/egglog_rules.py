@@ -13,12 +13,16 @@ from fractions import Fraction
 from typing import assert_never
 
 from presk_rel.core.prims import PRIMS
-from presk_rel.egraph.codes import Attributes, Code, primitive_code
+from presk_rel.egraph.codes import Attributes, Code, ops_of, primitive_code
 from presk_rel.egraph.conditions import ROOT, SHORT, Condition, read_conditions, read_guards, variables
+from presk_rel.egraph.egglog_stages import staged
 from presk_rel.egraph.patterns import Apply, Attribute, Compute, Kind, Literal_, Name, Pattern, read_rule
 from presk_rel.egraph.rule import Rule
 
 CONSTANTS = ("const", "zeros", "ones")
+"""What makes a class a constant. Rules no longer see the other nodes of such a class: nothing better can come of them,
+and all zeros of a program are in one class."""
+
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "/": "/"}
 
 
@@ -39,17 +43,6 @@ def rational(value: Fraction) -> str:
 def mirror(code: Code) -> str:
     """The constructor of `T` for a constructor of `E`."""
     return "t_" + code.name
-
-
-def ops_of(pattern: Pattern) -> set[str]:
-    """The primitives a pattern mentions."""
-    match pattern:
-        case Name():
-            return set()
-        case Apply(op=op, args=args):
-            return {op}.union(*map(ops_of, args))
-        case _:
-            assert_never(pattern)
 
 
 def usable(rules: tuple[Rule, ...], ops: set[str]) -> tuple[tuple[Rule, ...], set[str]]:
@@ -82,6 +75,7 @@ class _Writer:
     rule: Rule
     attributes: Attributes
     variable: dict[str, str] = field(default_factory=dict[str, str])
+    branches: list[list[str]] = field(default_factory=lambda: [list[str]()])
     facts: list[str] = field(default_factory=list[str])
     actions: list[str] = field(default_factory=list[str])
     demands: list[str] = field(default_factory=list[str])
@@ -93,25 +87,25 @@ class _Writer:
 
     # ---------------------------------------------------------------- left sides
 
-    def match(self, pattern: Pattern) -> str:
-        """The variable of a pattern's class; what it has to be goes to the facts. No rule looks into a class that is
-        known to be a constant: nothing better can come of it, and all zeros of a program are in one."""
-        match pattern:
-            case Name(name):
-                return self.variable[name]
-            case Apply(op=op, args=args):
-                code = primitive_code(op)
-                parts = self._columns(pattern)
-                e = "e0" if not self.fresh else self.new("e")
-                self.fresh = max(self.fresh, 1)
-                for kind, arg in zip(code.operands, args, strict=True):
-                    parts.append(self.match(arg) if kind == "term" else self._shape(arg))
-                self.facts.append(f"(= {e} ({code.name} {' '.join(parts)}))")
-                if op not in CONSTANTS:
-                    self.facts.append(f"(= 0 (constant {e}))")
-                return e
-            case _:
-                assert_never(pattern)
+    def match(self, pattern: Apply, class_: str) -> None:
+        """Query a pattern of a class: its operation and the first operand that is one in the current branch, every other
+        one in a branch of its own."""
+        code = primitive_code(pattern.op)
+        parts = self._columns(pattern)
+        inner: list[tuple[Apply, str]] = []
+        for kind, arg in zip(code.operands, pattern.args, strict=True):
+            if kind == "shape":
+                parts.append(self._shape(arg))
+            elif isinstance(arg, Name):
+                parts.append(self.variable[arg.name])
+            else:
+                inner.append((arg, self.new("c")))
+                parts.append(inner[-1][1])
+        self.branches[-1].append(f"(= {class_} ({code.name} {' '.join(parts)}))")
+        for i, (arg, below) in enumerate(inner):
+            if i:
+                self.branches.append([])
+            self.match(arg, below)
 
     def _columns(self, pattern: Apply) -> list[str]:
         """Attributes, then the type."""
@@ -258,20 +252,22 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     kinds = variables(rule)
     side = read_rule(rule)
     w = _Writer(rule, attributes, {name: f"v{i}" for i, name in enumerate(kinds)})
-    w.match(side.left)
+    assert isinstance(side.left, Apply)
+    w.match(side.left, "e0")
     for condition in (*read_conditions(rule), *read_guards(rule)):
         w.condition(condition)
     w.same_sides(side.right)
-    asked = [f for f in w.facts if "(of_" not in f]
-    terms = [w.variable[name] for name, kind in kinds.items() if kind == "term"]
-    w.facts += [f"(= r{v} (rp {v}))" for v in terms]
     root, _ = w.build(side.right)
     logged = ["r" + w.variable[n] if k == "term" else w.variable[n] for n, k in kinds.items()]
     w.actions += [f"(union e0 {root})", f"(L{number} {' '.join(logged)})"]
-    forms = [f"(relation L{number} ({' '.join(mirror_sort(k) for k in kinds.values())}))"]
-    forms.append(_rule(w.facts, w.actions, ruleset, f"R{number}"))
+    sorts = {w.variable[n]: sort_of(k) for n, k in kinds.items()}
+    later = " ".join([*w.actions, *w.demands, *w.variable.values()])
+    query = staged(w.branches, w.facts, later, sorts, str(number))
+    represented = [f"(= r{w.variable[n]} (rp {w.variable[n]}))" for n, k in kinds.items() if k == "term"]
+    forms = [f"(relation L{number} ({' '.join(mirror_sort(k) for k in kinds.values())}))", *query.forms]
+    forms.append(_rule([*query.facts, *represented], w.actions, ruleset, f"R{number}"))
     if w.demands:
-        forms.append(_rule(asked, w.demands, "types", f"Q{number}"))
+        forms.append(_rule([f for f in query.facts if "(of_" not in f], w.demands, "types", f"Q{number}"))
     return forms
 
 

@@ -10,7 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from presk_rel.core.ir import Apply, Attr, Call, Closure, DimArgs, Fold, Function, Grad, Op, Prim, Var, operands
+from presk_rel.core.ir import (
+    Apply,
+    Attr,
+    Call,
+    Closure,
+    DimArgs,
+    Fold,
+    Function,
+    Grad,
+    Jvp,
+    Op,
+    Prim,
+    Var,
+    Vjp,
+    operands,
+)
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.op_types import TypeId, TypeTable
@@ -136,6 +151,10 @@ def _head(op: Op, declared: TypeId) -> Head:
             return Head("closure", (fn, *_flat(dim_args)), declared)
         case Grad():
             return Head("grad", (), declared)
+        case Vjp():
+            return Head("vjp", (), declared)
+        case Jvp():
+            return Head("jvp", (), declared)
         case Apply():
             return Head("apply", (), declared)
         case Fold():
@@ -168,6 +187,10 @@ def to_op(head: Head, args: tuple[Var, ...]) -> Op:
             return Closure(str(attrs[0]), _pairs(attrs[1:]), args)
         case "grad":
             return Grad(args[0])
+        case "vjp":
+            return Vjp(args[0])
+        case "jvp":
+            return Jvp(args[0])
         case "apply":
             return Apply(args[0], args[1:])
         case "fold":

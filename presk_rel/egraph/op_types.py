@@ -22,12 +22,21 @@ class TypeTable:
     modules: dict[str, ModuleDef]
     types: list[Type] = field(default_factory=list[Type])
     _ids: dict[Type, TypeId] = field(default_factory=dict[Type, TypeId])
+    _seen: dict[int, tuple[Type, TypeId]] = field(default_factory=dict[int, tuple[Type, TypeId]])
     _fits: dict[_Use, bool] = field(default_factory=dict[_Use, bool])
 
     def __post_init__(self) -> None:
         self.intern(SCALAR_REAL)  # conditions bind it
 
     def intern(self, ty: Type) -> TypeId:
+        seen = self._seen.get(id(ty))
+        if seen is not None and seen[0] is ty:
+            return seen[1]
+        number = self._number(ty)
+        self._seen[id(ty)] = (ty, number)
+        return number
+
+    def _number(self, ty: Type) -> TypeId:
         known = self._ids.get(ty)
         if known is None:
             known = self._ids[ty] = len(self.types)

@@ -75,7 +75,7 @@ def optimize(
 ) -> Optimized:
     """Optimize function `entry` of a flat program. `dims` only weigh costs: the result is right at any dimensions.
     PreskBug if the program is not flat or a rule breaks an invariant."""
-    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {})), limits or Limits())
+    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {}), flat.functions), limits or Limits())
     return work.run(tuple(RULES.values()) if rules is None else rules)
 
 

@@ -3,7 +3,7 @@
 Every variable of a rule has one kind, which its first place says: `term` for an operand, `shape` for an operand that a
 primitive reads for its type only, and the attribute kinds of `core.prims` or `type` behind a keyword. A keyword names an
 attribute by its kind: `:axis` (of an optional axis too: `:axis? a` also matches an absent one), `:name`, `:n` or
-`:index` (int), `:value` (rational), `:dim`, `:type`. A `term` variable may also stand on the right side where only a type
+`:index` (int), `:value` (rational), `:dim`, `:spec`, `:place`, `:type`. A `term` variable may also stand on the right side where only a type
 is read. Every operation inside a right side says its type, by a variable that the left side or a condition binds.
 """
 
@@ -36,6 +36,8 @@ _KEYWORDS: dict[AttrKind, tuple[str, ...]] = {
     "int": (":n", ":index"),
     "rational": (":value",),
     "dim": (":dim",),
+    "spec": (":spec",),
+    "place": (":place",),
 }
 
 ABSENT = ""

@@ -27,5 +27,5 @@ class Rule:
     right: str
     conditions: tuple[str, ...]
     law: str
-    ruleset: Literal["simplify", "expand", "fuse", "encode"] = "simplify"
+    ruleset: Literal["simplify", "collect", "expand", "fuse", "encode"] = "simplify"
     guards: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ class Limits:
     instances: int = 40_000
     seconds: float = 30.0
     expansions: int = 6
-    simplifications: int = 60
+    simplifications: int = 1_000
     growth: int = 5_000
     solver: float = 2.0
 
@@ -65,19 +65,32 @@ class _Run:
         """To a fixed point; whether anything changed."""
         changed = False
         for _ in range(self.limits.simplifications):
-            if not self.session.step("simplify"):
+            if not self.pass_over(["simplify", *self.named("collect")]):
                 return changed
             changed = True
-            self.nodes, self.instances = self.session.counts()
-            if self.over():
+            if self.stop is not None:
                 return changed
-        self.stop = self.stop or "rounds"
+        self.stop = "rounds"
+        return changed
+
+    def named(self, kind: str) -> list[str]:
+        return [r for r in self.session.rulesets if r.startswith(kind)]
+
+    def pass_over(self, rulesets: list[str]) -> bool:
+        """One step of each; whether anything changed."""
+        changed = False
+        for ruleset in rulesets:
+            if self.session.step(ruleset):
+                changed = True
+                self.nodes, self.instances = self.session.counts()
+                if self.over():
+                    break
         return changed
 
     def expand(self, round_: int) -> bool:
         """One step of each growing rule that is not banned."""
         changed = False
-        for ruleset in self.session.rulesets[1:]:
+        for ruleset in self.named("expand"):
             if self.banned.get(ruleset, 0) > round_:
                 changed = True
                 continue

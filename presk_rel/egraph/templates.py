@@ -13,9 +13,8 @@ from presk_rel.egraph.rules import RULES
 
 
 def shape_operands(head: Head) -> tuple[int, ...]:
-    """The operands of an operation that are read for their type only."""
-    row = PRIMS.get(head.op)
-    return () if row is None else row.shape_only
+    """The operands of an operation that are read for their type only, where a rule says so."""
+    return PRIMS[head.op].shape_only if f"{head.op}.template" in RULES else ()
 
 
 def canonical_args(terms: Terms, term: TermId) -> tuple[TermId, ...]:

@@ -403,7 +403,7 @@ def _common_factor(op: str, sign: str, first: str, second: str) -> Rule:
         f"(mul x ({op} :type u y z))" if first == "left" else f"(mul ({op} :type u y z) x)",
         ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
         f"x·y {sign} x·z = x·(y {sign} z)",
-        "expand",
+        "collect",
     )
 
 

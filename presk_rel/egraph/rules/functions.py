@@ -53,7 +53,7 @@ _LOGARITHMS = (
 )
 
 _ROOTS = (
-    Rule("sqrt.square", "(sqrt (pow :type t :n 2 x))", "(abs x)", ("(type x t)",), "√x² = |x|"),
+    Rule("sqrt.square", "(sqrt (pow :type t :n 2 x))", "(abs x)", ("(type x t)", "(real x)"), "√x² = |x|"),
     Rule("pow.sqrt", "(pow :n 2 (sqrt x))", "x", (), "(√x)² = x; the left side says x ≥ 0"),
     Rule("mul.sqrt", "(mul (sqrt x) (sqrt x))", "x", (), "√x · √x = x; the left side says x ≥ 0"),
     Rule(

@@ -39,7 +39,7 @@ def _scaling(name: str, pattern: str, kind: str) -> tuple[Rule, Rule]:
             ("(type x u)", "(type root t)", "(scalar-type s)", "(real x)"),
             law,
             "expand",
-            ("(varying x)", "(factor c)"),
+            ("(factor c)",),
         ),
         Rule(
             f"{name}.scale-in",
@@ -48,7 +48,7 @@ def _scaling(name: str, pattern: str, kind: str) -> tuple[Rule, Rule]:
             ("(type x u)", "(scalar-type s)", "(real x)"),
             law,
             "expand",
-            ("(varying x)", "(factor c)"),
+            ("(factor c)",),
         ),
     )
 
@@ -61,7 +61,7 @@ def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
         _of(pattern, f"({op} :type u x z)"),
         ("(type x u)", "(type z u)", "(real x)"),
         f"{kind} is linear: f(x) {sign} f(z) = f(x {sign} z)",
-        "expand",
+        "collect",
     )
 
 

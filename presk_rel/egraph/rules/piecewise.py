@@ -75,6 +75,11 @@ _SQUARES = (
     Rule("relu.pow", "(relu (pow :type t :n n x))", "(pow :n n x)", ("(type x t)", "(even n)"), "xⁿ ≥ 0 for even n"),
 )
 
+_EXTREMA = tuple(
+    Rule(f"{op}.self", f"({op} x x)", "x", (), f"the {which} of x and x is x")
+    for op, which in (("max", "greater"), ("min", "smaller"))
+)
+
 _HALVES = (
     Rule(
         "relu.difference",
@@ -137,4 +142,4 @@ _SCALED = (
     ),
 )
 
-RULES: tuple[Rule, ...] = (*_PRODUCTS, *_NESTED, *_SQUARES, *_HALVES, *_SCALED)
+RULES: tuple[Rule, ...] = (*_PRODUCTS, *_NESTED, *_SQUARES, *_EXTREMA, *_HALVES, *_SCALED)
