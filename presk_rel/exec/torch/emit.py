@@ -17,7 +17,7 @@ from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Key, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
-from presk_rel.exec.torch.nodes import Branch, Node, Single, built, operands_of, with_operands
+from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.structure import hyper, structural
@@ -89,7 +89,8 @@ class _Emitter:
 
     def bindings(self, s: _Scope, function: Function) -> Node:
         for b in function.bindings:
-            s.nodes[b.name] = self.fold(s, b, b.op) if isinstance(b.op, Fold) else self.binding(s, b)
+            made = self.fold(s, b, b.op) if isinstance(b.op, Fold) else self.binding(s, b)
+            s.nodes[b.name] = named(made, b.type)
         return s.nodes[function.ret]
 
     def binding(self, s: _Scope, b: Binding) -> Node:

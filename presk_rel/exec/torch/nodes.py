@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from presk_rel.elab.ty import ModuleDef, Params, TupleOf, Type, field_names, field_type
+from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.exec.torch.operand import Operand
 
 
@@ -67,3 +67,15 @@ def with_operands(node: Node, given: Iterator[Operand]) -> Node:
     if isinstance(node, Single):
         return Single(next(given))
     return Branch(node.type, tuple((k, with_operands(v, given)) for k, v in node.parts))
+
+
+def named(node: Node, ty: Type) -> Node:
+    """The node with the axis names of a binding's type: what was made under another type (the result of a fold's body,
+    a part of a tuple) is read under this one."""
+    match node, ty:
+        case Single(operand), Real() | Idx() | Mask() if operand.type != ty:
+            return Single(replace(operand, type=ty))
+        case Branch(_, parts), TupleOf(items) if len(parts) == len(items):
+            return Branch(ty, tuple((k, named(v, t)) for (k, v), t in zip(parts, items, strict=True)))
+        case _:
+            return node
