@@ -113,3 +113,10 @@ _TEXT = {c: c for c in string.ascii_letters + string.digits + " .,:;()[]+=*/!?|'
     "<": r"\ensuremath{<}", ">": r"\ensuremath{>}", "|": r"\ensuremath{|}", "∂": r"\ensuremath{\partial}",
     "\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\~{}", "→": r"\ensuremath{\to}", "−": r"\ensuremath{-}",
 }  # fmt: skip
+
+COMMANDS = (
+    frozenset(_GREEK.values())
+    | frozenset(_ACCENTS.values())
+    | frozenset(("mathit", "mathrm", "prime", "pskchar", "ensuremath", "partial", "textbackslash", "to"))
+)
+"""Every command of a name or a note."""

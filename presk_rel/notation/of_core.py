@@ -41,7 +41,7 @@ class _Function:
         self.function = function
         self.types: dict[str, Type] = {p.name: p.type for p in function.params}
         self.types.update((b.name, b.type) for b in function.bindings)
-        self.letters = Letters(set(self.types))
+        self.letters = Letters({*self.types, *function.dims})
 
     def section(self) -> Section:
         f = self.function

@@ -91,8 +91,11 @@ class _Function:
             self.fields = frozenset(field_names(program.modules, fn.theta.instance)) - own
             scope.reserve(self.fields)
             self.theta = Sym("θ", int("θ" in own))
-        bound = {name for node in nodes(fn.body) for name in bound_names(node)}
-        self.letters = Letters({p.name for p in fn.params} | bound | self.fields)
+            scope.latest["θ"] = self.theta.primes
+        every = nodes(fn.body)
+        bound = {name for node in every for name in bound_names(node)}
+        constants = {names.constant(node.span) or "" for node in every if isinstance(node, TLiteral)}
+        self.letters = Letters({p.name for p in fn.params} | {*fn.dims} | bound | constants | self.fields)
         self.eins = eins(fn.body)
         self.block = _Block(scope)
 
