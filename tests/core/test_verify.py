@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from presk_rel.core.align import with_operands
+from presk_rel.core.analysis import reached
 from presk_rel.core.ir import Binding, Function, Op, Prim, Program, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.reader import read_program
@@ -30,9 +32,19 @@ def parsed(text: str) -> Program:
 
 
 def broken(old: str, new: str) -> list[str]:
-    """The problems of the zoo with one text replaced."""
+    """The problems of the zoo with one text replaced: of the modules, that function, and those it names."""
     assert ZOO.count(old) == 1, f"{old!r} stands {ZOO.count(old)} times in the zoo"
-    return problems(parsed(ZOO.replace(old, new)))
+    blocks = ZOO.split("\n\n")
+    kept = [b.replace(old, new) for b in blocks if not b.startswith("fn ") or old in b]
+    for function in kept:
+        named = set(re.findall(r" ([\w.]+)[{\[(]", function))
+        kept += [b for b in blocks if b not in kept and old not in b and _name(b) in named]
+    return problems(parsed("\n\n".join(kept)))
+
+
+def _name(block: str) -> str:
+    """Of a function."""
+    return block.removeprefix("fn ").partition("{")[0] if block.startswith("fn ") else ""
 
 
 class TestTables:
@@ -281,10 +293,11 @@ def other_primitives(b: Binding, program: Program) -> Iterator[Binding]:
 
 def _every_breakage(program: Program, mutation: Mutation) -> Iterator[tuple[str, Program]]:
     for f in program.functions.values():
+        needed = {g.name: g for g in reached(program, f.name)}
         for i, b in enumerate(f.bindings):
             for worse in mutation(b, program):
                 changed: Function = replace(f, bindings=(*f.bindings[:i], worse, *f.bindings[i + 1 :]))
-                yield f"{f.name}: {worse}", replace(program, functions={**program.functions, f.name: changed})
+                yield f"{f.name}: {worse}", replace(program, functions={**needed, f.name: changed})
 
 
 @pytest.mark.parametrize(
