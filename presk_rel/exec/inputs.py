@@ -43,6 +43,7 @@ from presk_rel.exec.values import (
     IndexTensor,
     KeyValue,
     MaskTensor,
+    StackValue,
     Tensor,
     TreeValue,
     TupleValue,
@@ -192,8 +193,8 @@ def drawn(modules: dict[str, ModuleDef], ty: Type, env: Env, key: bytes, where: 
         case Mask(shape):
             run = axes(shape, env, where)
             return MaskTensor(run, np.ones(shape_of(run), dtype=np.bool_))
-        case Key():
-            return KeyValue(key)
+        case Key(shape):
+            return _keys(shape_of(axes(shape, env, where)), key, where)
         case TupleOf(items):
             own = keys.split(key, len(items))
             parts = [drawn(modules, t, env, k, f"{where}.{i}") for i, (t, k) in enumerate(zip(items, own, strict=True))]
@@ -202,6 +203,15 @@ def drawn(modules: dict[str, ModuleDef], ty: Type, env: Env, key: bytes, where: 
             return initial(modules, instance, env, key, where)
         case _:
             return fail("E7014", f"{where} : {ty} has to be given", None, help=f"--arg {where.strip('`')}=VALUE")
+
+
+def _keys(lengths: tuple[int, ...], key: bytes, where: str) -> Value:
+    """A key, or the stack of a fold's keys: split once per layer."""
+    if not lengths:
+        return KeyValue(key)
+    if lengths[0] > MAX_LAYERS:
+        fail("E7006", f"{where} has {lengths[0]:,} keys; at most {MAX_LAYERS:,} are drawn", None, exit_status=3)
+    return StackValue(tuple(_keys(lengths[1:], k, where) for k in keys.split(key, lengths[0])))
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -10,6 +10,7 @@ import pytest
 from mpmath import mp
 
 from presk_rel.core.ir import Program
+from presk_rel.exec import keys
 from presk_rel.exec.exact.run import Options, RunResult, run_exact
 from presk_rel.exec.render import to_json
 from presk_rel.exec.values import IndexTensor, MaskTensor, Tensor, Value
@@ -242,3 +243,9 @@ def test_keys_are_stacked_as_the_sequence_of_the_layers_keys():
     ran = run_exact(program(KEYS), "f", {"x": Fraction(0)}, {})
     _, history = to_json(ran.value)
     assert len({k["data"] for k in history[1]}) == 3
+
+
+def test_a_missing_stack_of_keys_is_one_key_split_once_per_layer():
+    found = single("k : key[L]", "key", "slice_params 2 k", "L")
+    ran = run_exact(found, "f", {}, {"L": 3})
+    assert to_json(ran.value)["data"] == keys.split(keys.split(keys.master(0), 1)[0], 3)[2].hex()

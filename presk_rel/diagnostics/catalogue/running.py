@@ -33,7 +33,8 @@ PAGES: Final = (
         "E7004",
         "no value",
         "An operation has no value at these arguments: a division by zero, the square root of a negative number, "
-        "the logarithm of a number that is not positive, a softmax of which the mask refuses every position. The message names the operation and the entry. Nothing "
+        "the logarithm of a number that is not positive, a softmax of which the mask refuses every position. The "
+        "message names the operation and the entry. Nothing "
         "is guessed: where it is not certain, the precision is raised first, and E7005 says when that did not "
         "help.",
         "presk run f.psk --entry f --arg x=0          with `fn f(x : ℝ[]) -> ℝ[] = log(x)`",
