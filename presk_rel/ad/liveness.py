@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from presk_rel.ad.interned import TypeNumbers
 from presk_rel.core.ir import Binding, Call, Function, Prim, Var, callees, operands
 from presk_rel.core.prims import PRIMS
-from presk_rel.elab.ty import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,11 @@ def _templates(function: Function, state: _Liveness) -> dict[tuple[Var, int], Va
     itself must be computed, which may make it the template of a later one."""
     if not any(isinstance(b.op, Prim) and PRIMS[b.op.op].shape_only for b in function.bindings):
         return {}
-    types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
+    number = TypeNumbers()
+    types = {p.name: number(p.type) for p in function.params} | {b.name: number(b.type) for b in function.bindings}
     position = {b.name: i for i, b in enumerate(function.bindings)}
-    unread: dict[Type, Var] = {p.type: p.name for p in reversed(function.params)}
-    read: dict[Type, Var] = {p.type: p.name for p in reversed(function.params) if p.name in state.live}
+    unread = {types[p.name]: p.name for p in reversed(function.params)}
+    read = {types[p.name]: p.name for p in reversed(function.params) if p.name in state.live}
     redirect: dict[tuple[Var, int], Var] = {}
     waiting = [b.name for b in reversed(function.bindings) if b.name in state.live]
     while waiting:
@@ -116,7 +117,7 @@ def _templates(function: Function, state: _Liveness) -> dict[tuple[Var, int], Va
                 continue
             waiting.extend(v for v in state.mark_whole(t) if v in position)
             read[types[t]] = t
-        read.setdefault(b.type, b.name)
+        read.setdefault(types[b.name], b.name)
     return redirect
 
 

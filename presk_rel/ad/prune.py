@@ -54,7 +54,7 @@ def prune(program: Program, made: Iterable[Generated], narrow: frozenset[Kind]) 
         narrowed = _narrow(functions[name], demands.get(name) if name in narrowable else None)
         bindings, read = live_bindings(narrowed, narrowable)
         functions[name] = replace(narrowed, bindings=bindings)
-        reached |= read.keys()
+        reached.update(read)
         for callee, demand in read.items():
             demands[callee] = demands[callee] | demand if callee in demands else demand
     for name in order:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from presk_rel.ad.interned import TypeNumbers
 from presk_rel.core.ir import Binding, Function, Prim, Var, operands
 from presk_rel.core.prims import PRIMS
-from presk_rel.elab.ty import Type
 
 
 @dataclass(slots=True)
@@ -49,7 +49,8 @@ class _Work:
         self.reads = Reads()
         self.vjp = vjp
         self.copies = {b.name: b for b in vjp.bindings if b.name in copies}
-        self.types: dict[Var, Type] = {p.name: p.type for p in vjp.params} | {b.name: b.type for b in vjp.bindings}
+        number = TypeNumbers()
+        self.types = {x.name: number(x.type) for x in (*vjp.params, *vjp.bindings)}
         self.params = {p.name for p in vjp.params}
 
     def read(self, v: Var) -> None:
@@ -73,17 +74,17 @@ class _Work:
     def templates(self) -> None:
         """Settle the shape-only operands, in order: what is at hand, else a parameter, else the value itself."""
         self.read(self.vjp.params[-1].name)
-        first = {p.type: p.name for p in reversed(self.vjp.params) if p.name in self.reads.params}
-        unread = {p.type: p.name for p in reversed(self.vjp.params)}
+        first = {self.types[p.name]: p.name for p in reversed(self.vjp.params) if p.name in self.reads.params}
+        unread = {self.types[p.name]: p.name for p in reversed(self.vjp.params)}
         for b in self.vjp.bindings:
             if b.name not in self.copies or b.name in self.reads.again:
                 for i, t in enumerate(operands(b.op)):
                     if _shape_only(b, i) and not self.at_hand(t):
                         self._settle(b, i, t, first, unread)
             if self.at_hand(b.name):
-                first.setdefault(b.type, b.name)
+                first.setdefault(self.types[b.name], b.name)
 
-    def _settle(self, b: Binding, i: int, t: Var, first: dict[Type, Var], unread: dict[Type, Var]) -> None:
+    def _settle(self, b: Binding, i: int, t: Var, first: dict[int, Var], unread: dict[int, Var]) -> None:
         ty = self.types[t]
         other = first.get(ty) or unread.get(ty) or t
         if other != t:

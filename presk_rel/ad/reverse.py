@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from presk_rel.ad.garbage import collection_paused
 from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.jvp import Active, push
 from presk_rel.ad.known import Known, known_functions
@@ -38,8 +39,9 @@ Asked = tuple[Kind, str, Type]
 
 def differentiate(program: Program, remat: Remat = "store") -> Program:
     """The program without `grad`. PreskError (exit status 1) with E6001 or E6002 for each `grad` that is refused."""
-    done, made = eliminate(program)
-    return store(done, made) if remat == "store" else done
+    with collection_paused():
+        done, made = eliminate(program)
+        return store(done, made) if remat == "store" else done
 
 
 def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:
