@@ -136,6 +136,13 @@ class Session:
             value = run_torch(compiled, dict(zip(names, values, strict=True)))
         return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)
 
+    def exported(self) -> str:
+        """The program as readable PyTorch (spec: "PyTorch export"); checked first."""
+        from presk_rel.export.torch_file import export_pytorch
+
+        self.analysis  # noqa: B018  all errors are reported before anything is printed
+        return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
+
     def _runnable(self, entry: str, request: Request) -> Program:
         self.entry(entry)
         return self.optimized(entry, request.dims).program if request.optimize else self.differentiated
@@ -296,7 +303,7 @@ class Session:
         program = self._as_written()
         with self._pass("analyse"):
             analysis = analyse_core(core_facts(program), core_spans(program), self.engine)
-            said = report_core(analysis).items
+            said = report_core(program, analysis).items
             if self.path.endswith(".core"):  # Core declares no names to use, and generated functions no effects
                 said = [d for d in said if d.code == "E3001"]
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from presk_rel.core.ir import Jvp, Program, Vjp
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Span
 from presk_rel.rules.analysis import CoreAnalysis, EffectSite, IllegalGradient
@@ -47,12 +48,12 @@ SUBSTITUTES: dict[str, str] = {
 """For each primitive that can be to blame, what to write instead."""
 
 
-def report_core(analysis: CoreAnalysis) -> Diagnostics:
+def report_core(program: Program, analysis: CoreAnalysis) -> Diagnostics:
     """E3001 for each illegal gradient, E4001 for each function that does not declare an effect of its, W4001 for keys
     drawn from twice, W4002 for keys shared by all layers of a stack; in source order of their kinds."""
     found = Diagnostics()
     for gradient in analysis.illegal_gradients():
-        found.add(_illegal(analysis, gradient))
+        found.add(_illegal(analysis, gradient, _operator(program, gradient.site)))
     for diagnostic in (*_undeclared(analysis), *_reused_keys(analysis), *_shared_keys(analysis)):
         found.add(diagnostic)
     return found
@@ -71,7 +72,13 @@ def _shown(variable: str) -> str | None:
 # ------------------------------------------------------------------------------------------------------- gradients
 
 
-def _illegal(analysis: CoreAnalysis, gradient: IllegalGradient) -> Diagnostic:
+def _operator(program: Program, site: str) -> str:
+    function, _, name = site.rpartition("/")
+    op = next(b.op for b in program.functions[function].bindings if b.name == name)
+    return {Vjp: "vjp", Jvp: "jvp"}.get(type(op), "grad")
+
+
+def _illegal(analysis: CoreAnalysis, gradient: IllegalGradient, operator: str) -> Diagnostic:
     by = gradient.parameter.partition("%")[0].partition(".")[0] or "its argument"
     place = _applied(analysis, gradient)
     prim = gradient.primitive
@@ -89,7 +96,7 @@ def _illegal(analysis: CoreAnalysis, gradient: IllegalGradient) -> Diagnostic:
         why, help_text = f"`{_spelled(prim)}` makes the result discontinuous in `{by}`", SUBSTITUTES[prim]
     labels = [Label(gradient.cause_span, why)] if gradient.cause_span is not None else []
     if place is not None:
-        labels.append(Label(place, f"`grad` here, with respect to `{by}`"))
+        labels.append(Label(place, f"`{operator}` here, with respect to `{by}`"))
     return Diagnostic("E3001", message, place or gradient.cause_span, labels=tuple(labels), help=help_text)
 
 

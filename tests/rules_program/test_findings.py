@@ -56,6 +56,24 @@ def test_an_illegal_gradient_is_never_run() -> None:
     assert [d.code for d in caught.value.diagnostics] == ["E3001"]
 
 
+@pytest.mark.parametrize("operator", ["vjp", "jvp"])
+def test_vjp_and_jvp_are_gradients(tmp_path: Path, operator: str) -> None:
+    text = f"fn h(x : ℝ[3]) -> ℝ[] = {operator}(λ a. sum(real(argmax(a))))(x, C)\n".replace(
+        "C)", "1.0)" if operator == "vjp" else "x)"
+    )
+    text = text.replace("-> ℝ[]", "-> ℝ[3]") if operator == "vjp" else text
+    (found,) = said(tmp_path, text)
+    assert found.code == "E3001" and found.labels[-1].message == f"`{operator}` here, with respect to `a`"
+
+
+@pytest.mark.parametrize(("of_y", "kind"), [("y", "Cinf"), ("relu(y)", "C0plus"), ("real(argmax(y))", "Disc")])
+def test_a_vjp_is_linear_in_the_cotangent(tmp_path: Path, of_y: str, kind: str) -> None:
+    text = f"fn h(x : ℝ[3], y : ℝ[3]) -> ℝ[3] = vjp(λ a. sum(exp(a)))(x, sum({of_y}))\n"
+    (tmp_path / "main.psk").write_text(text, encoding="utf-8")
+    analysis = Session(str(tmp_path / "main.psk"), engine="embedded").analysis
+    assert analysis.regularity("h", "x") == "Cinf" and analysis.regularity("h", "y") == kind
+
+
 def test_kinks_are_illegal_only_under_two_gradients(tmp_path: Path) -> None:
     once = "fn h(x : ℝ[3]) -> ℝ[3] = grad(λ a. sum(relu(a)))(x)\n"
     twice = "fn h(x : ℝ[3]) -> ℝ[3] = grad(λ a. sum(grad(λ b. sum(relu(b)))(a)))(x)\n"

@@ -81,8 +81,8 @@ class Matching:
             return True
         if known.is_constant:
             return known.const == number
-        name, coefficient = known.terms[0]
-        value = (number - known.const) / coefficient
+        (name,) = known.symbols
+        value = (number - known.const) / known.coefficient(name)
         if value.denominator != 1 or value < 0:
             return False
         self.values[name] = int(value)
