@@ -14,6 +14,7 @@ COMMANDS = {
     "conform": "Compare the torch executor with the proven result.",
     "dump": "Print a program at a stage of the pipeline.",
     "explain": "Print the page of a diagnostic code.",
+    "export": "Print a program as readable PyTorch.",
     "facts": "Write a program's relations for Soufflé.",
     "opt": "Print the optimized PSK-Core of an entry.",
     "prove": "Print the proof of an optimization, and verify it.",
@@ -23,7 +24,7 @@ COMMANDS = {
 }
 """Name and one-line help of every command; the file `cli/<name>_command.py` defines `command`."""
 
-RESERVED = ("bench", "export", "train", "serve", "data", "solve", "fmt", "lsp", "report")
+RESERVED = ("bench", "train", "serve", "data", "solve", "fmt", "lsp", "report")
 """Names kept for later commands."""
 
 

@@ -1,0 +1,112 @@
+"""One Python function in the making: its lines, its names, and where its dims come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from presk_rel.elab.ty import Idx, Instance, Mask, Params, Real, TupleOf, Type
+from presk_rel.export.context import Context, unsupported
+from presk_rel.export.names import Names
+from presk_rel.export.text import PRODUCT, Py, dimension, infix, literal
+from presk_rel.smt.linear import Linear
+from presk_rel.types.tree import Binder
+
+
+@dataclass(slots=True)
+class Scope:
+    """`env` has the Python of each binder; `nets` the modules in scope by instance; `own` the attribute of each dim of
+    the module around; `sources` says how a dim is read off an argument, `dims` which are by now."""
+
+    context: Context
+    names: Names
+    env: dict[int, Py]
+    own: dict[str, Py] = field(default_factory=dict[str, Py])
+    nets: dict[Instance, str] = field(default_factory=dict[Instance, str])
+    sources: dict[str, Py] = field(default_factory=dict[str, Py])
+    dims: dict[str, Py] = field(default_factory=dict[str, Py])
+    uses: dict[int, int] = field(default_factory=dict[int, int])
+    lines: list[str] = field(default_factory=list[str])
+    shadow: bool = False
+    seen: dict[str, str] = field(default_factory=dict[str, str])
+
+    def inner(self) -> Scope:
+        """A function inside this one."""
+        return Scope(
+            self.context,
+            self.names,
+            self.env,
+            self.own,
+            self.nets,
+            self.sources,
+            self.dims,
+            self.uses,
+            [],
+            False,
+            dict(self.seen),
+        )
+
+    def bind(self, binder: Binder, *, number: bool = False, top: bool = False) -> str:
+        """A variable for a binder; at the top of a function without lambdas it may replace one of its name."""
+        wanted = binder.name
+        if self.uses.get(binder.id, 0) == 0 and not top:
+            name = "_" + self.names.new(wanted)
+        elif self.shadow and (known := self.seen.get(wanted)) is not None:
+            name = known
+        else:
+            name = self.names.new(wanted)
+        self.env[binder.id] = Py(name, number=number)
+        self.seen[wanted] = name
+        return name
+
+    def dim(self, form: Linear) -> Py:
+        """A dimension as a Python number; the symbols it needs are read off the arguments first."""
+        for s in sorted(form.symbols):
+            if s not in self.dims:
+                self.dims[s] = self._symbol(s)
+        return dimension(form, self.dims, self.context.constants)
+
+    def _symbol(self, s: str) -> Py:
+        if s in self.sources:
+            return Py(self.names.new(s), number=True)
+        if s in self.own:
+            return self.own[s]
+        raise unsupported(f"the dimension `{s}`, which no argument shows", None)
+
+    def bound_dims(self) -> list[str]:
+        """The lines that bind the dims that were used."""
+        read = [(s, text) for s, text in self.dims.items() if s in self.sources and text.text not in self._owned()]
+        return [f"{text.text} = {self.sources[s].text}" for s, text in read]
+
+    def _owned(self) -> set[str]:
+        return {p.text for p in self.own.values()}
+
+    def source(self, text: str, ty: Type) -> None:
+        """What an argument says about dims."""
+        for length, where in _lengths(self.context, text, ty):
+            if len(length.terms) != 1 or length.const != 0:
+                continue
+            ((s, c),) = length.terms
+            if c.denominator != 1 or (s in self.sources and c != 1):
+                continue
+            read = Py(where, number=True)
+            if s not in self.sources or (c == 1 and "//" in self.sources[s].text):
+                self.sources[s] = read if c == 1 else infix(read, "//", literal(c), PRODUCT, number=True)
+
+
+def _lengths(context: Context, text: str, ty: Type) -> Iterator[tuple[Linear, str]]:
+    match ty:
+        case Real(shape) | Idx(_, shape) | Mask(shape):
+            for i, axis in enumerate(shape.axes):
+                at = i - len(shape.axes) if shape.prefix is not None else i
+                yield axis.length, f"{text}.shape[{at}]"
+        case TupleOf(items):
+            for i, item in enumerate(items):
+                yield from _lengths(context, f"{text}[{i}]", item)
+        case Params(instance):
+            for key, f, around in context.leaf_shapes(instance):
+                env = dict(zip(context.program.modules[around.module].dims, around.args, strict=True))
+                for i, axis in enumerate(f.type.shape.axes):
+                    yield axis.length.substitute(env), f'{text}["{key}"].shape[{i}]'
+        case _:
+            return

@@ -1,0 +1,76 @@
+"""Python expressions as text with their precedence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from presk_rel.smt.linear import Linear
+
+LAMBDA, COMPARE, SUM, PRODUCT, UNARY, POWER, ATOM = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Py:
+    """An expression; `level` is how tightly it binds. `number` says that it is a Python number, no tensor."""
+
+    text: str
+    level: int = ATOM
+    number: bool = False
+
+    def at(self, level: int) -> str:
+        """The text where something that binds at `level` is expected."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def infix(left: Py, op: str, right: Py, level: int, *, number: bool = False) -> Py:
+    """`left op right`, a left-associative operator."""
+    return Py(f"{left.at(level)} {op} {right.at(level + 1)}", level, number)
+
+
+def literal(value: Fraction) -> Py:
+    """The number as Python writes it."""
+    text = str(abs(value.numerator)) if value.denominator == 1 else repr(abs(float(value)))
+    return Py(f"-{text}", UNARY, True) if value < 0 else Py(text, ATOM, True)
+
+
+def tensor(value: Py) -> Py:
+    """A value as a tensor: a number becomes one of the default dtype."""
+    if not value.number:
+        return value
+    inner = f"{value.text}.0" if value.text.isdigit() else value.text if "." in value.text else f"float({value.text})"
+    return Py(f"torch.tensor({inner})")
+
+
+def dimension(form: Linear, symbols: dict[str, Py], constants: dict[int, str]) -> Py:
+    """A linear form: `4 * D`, `D // 12`, `(3 * D + 2) // 4`."""
+    if form.is_constant and form.const.denominator == 1:
+        name = constants.get(form.const.numerator)
+        return Py(name, ATOM, True) if name is not None else literal(form.const)
+    divisor = lcm(form.const.denominator, *(c.denominator for _, c in form.terms))
+    total: Py | None = None
+    parts = [(symbols[s], c * divisor) for s, c in form.terms]
+    if form.const:
+        parts.append((Py("", ATOM, True), form.const * divisor))
+    for base, c in parts:
+        term = _term(base, abs(c), constants)
+        if total is None:
+            total = term if c > 0 else Py(f"-{term.at(UNARY)}", UNARY, True)
+        else:
+            total = infix(total, "+" if c > 0 else "-", term, SUM, number=True)
+    whole = total or literal(Fraction(0))
+    return whole if divisor == 1 else infix(whole, "//", literal(Fraction(divisor)), PRODUCT, number=True)
+
+
+def _term(base: Py, coefficient: Fraction, constants: dict[int, str]) -> Py:
+    name = constants.get(coefficient.numerator)
+    number = Py(name, ATOM, True) if name is not None and not base.text else literal(coefficient)
+    if not base.text:
+        return number
+    return base if coefficient == 1 else infix(number, "*", base, PRODUCT, number=True)
+
+
+def comment(text: str) -> str:
+    """Text for one line of a comment."""
+    return "".join(c for c in text if c.isprintable())
