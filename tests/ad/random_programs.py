@@ -2,76 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
 from random import Random
 
-from presk_rel.core.ir import Apply, Attr, Binding, Call, Closure, Fold, Function, Op, Param, Prim, Program
-from presk_rel.core.prims import PRIMS
+from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Param, Program
 from presk_rel.core.shapes import stack_type
-from presk_rel.core.typing_rules import infer
-from presk_rel.elab.ty import SCALAR_REAL, Applied, Params, Real, TupleOf, Type, field_names
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.smt.linear import constant, symbol
-from tests.ad.programs import LINEAR, MLP, B, D, mlp, real
-
-DIMS = {"B": 2, "D": 3}
-SAME = tuple((d, symbol(d)) for d in DIMS)
-X, V, W, R, S = real(("batch", B), ("model", D)), real(("model", D)), real(D, D), real(("batch", B)), SCALAR_REAL
-LEAD, FRONT = real(("model", D), prefix="..."), real(prefix="...")
-TWO = constant(2)
-STACK = real(TWO, ("model", D))
-LAYER, NET = Params(Applied("Linear", (D, D))), Params(Applied("MLP", (D, D)))
-PLAIN = [X, V, W, R, S, STACK, LAYER, NET, TupleOf((X, S)), TupleOf((LAYER, V))]
-GENERIC = [LEAD, FRONT, V, W, S, LAYER, NET, TupleOf((LEAD, V))]
+from presk_rel.elab.ty import Params, Real, TupleOf, Type, field_names
+from tests.ad.programs import LINEAR, MLP, D, mlp, real
+from tests.ad.random_body import DIMS, GENERIC, LAYER, NET, OTHER, PLAIN, SAME, TWO, Body, S, V, W
+from tests.ad.random_steps import CHOICES
 
 _SMOOTH = ("gelu", "relu", "tanh", "sigmoid", "sin", "cos", "abs", "gelu'", "normal_pdf", "heaviside", "sign", "neg")
-
-
-def _names_twice(ty: Type) -> bool:
-    names = [a.name for a in ty.shape.axes if a.name is not None] if isinstance(ty, Real) else []
-    return len(set(names)) < len(names)
-
-
-class Body:
-    """A function body under construction; every value made so far may be read again."""
-
-    def __init__(self, rng: Random, program: Program, params: list[Param]) -> None:
-        self.rng = rng
-        self.program = program
-        self.values: list[tuple[str, Type]] = [(p.name, p.type) for p in params]
-        self.bindings: list[Binding] = []
-
-    def emit(self, op: Op, ty: Type) -> str:
-        name = f"%{len(self.values)}"
-        self.bindings.append(Binding(name, ty, op))
-        self.values.append((name, ty))
-        return name
-
-    def prim(self, op: str, *args: str, attrs: tuple[Attr, ...] = (), declared: Type = S) -> str | None:
-        """The primitive on these values, where it has a type."""
-        types = dict(self.values)
-        ty = infer(PRIMS[op], attrs, tuple(types[a] for a in args), declared, self.program.modules)
-        return None if isinstance(ty, str) or _names_twice(ty) else self.emit(Prim(op, attrs, args), ty)
-
-    def const(self, c: int) -> str:
-        return self.emit(Prim("const", (Fraction(c, 2),), ()), S)
-
-    def some(self, wanted: Callable[[Type], bool]) -> str | None:
-        found = [n for n, ty in self.values if wanted(ty)]
-        return self.rng.choice(found) if found else None
-
-    def real(self) -> str:
-        return self.some(lambda t: isinstance(t, Real)) or self.const(3)
-
-    def type(self, name: str) -> Type:
-        return dict(self.values)[name]
-
-    def positive(self) -> str:
-        """1/2 + x²."""
-        square = self.prim("pow", self.real(), attrs=(2,))
-        assert square is not None
-        return self.prim("add", self.const(1), square) or square
 
 
 def _pointwise(b: Body) -> None:
@@ -121,7 +62,7 @@ def _tuple(b: Body) -> None:
 
 
 def _part(b: Body) -> None:
-    whole = b.some(lambda t: isinstance(t, TupleOf))
+    whole = b.some(lambda t: isinstance(t, TupleOf) and bool(t.items))
     if whole is None:
         return
     ty = b.type(whole)
@@ -218,7 +159,7 @@ def _fold(b: Body) -> None:
 STEPS = (
     _pointwise, _pointwise, _exponential, _root, _power, _binary, _binary, _quotient, _contraction, _reduction, _shape,
     _fill, _tuple, _part, _part, _field, _field, _tree, _record, _layer, _call, _call,
-    _fold, _fold,
+    _fold, _fold, *CHOICES,
 )  # fmt: skip
 
 
@@ -248,10 +189,10 @@ def random_program(rng: Random, size: int = 8) -> Program:
     program = Program({m.name: m for m in (LINEAR, MLP)}, functions)
     for i in range(2):
         pool = GENERIC if rng.random() < 0.3 else PLAIN
-        types = [rng.choice(pool) for _ in range(rng.randrange(1, 4))]
+        types = [rng.choice(pool if rng.random() < 0.8 else OTHER) for _ in range(rng.randrange(1, 4))]
         result = types[min(i, len(types) - 1)] if rng.random() < 0.7 else rng.choice(types)
         made = random_function(rng, program, f"g{i}", types, size // 2, result)
         program = Program(program.modules, program.functions | {made.name: made})
-    types = [rng.choice(PLAIN) for _ in range(rng.randrange(1, 5))]
+    types = [*OTHER, *(rng.choice(PLAIN) for _ in range(rng.randrange(1, 5)))]
     loss = random_function(rng, program, "loss", types, size, None)
     return Program(program.modules, program.functions | {"loss": loss})
