@@ -9,7 +9,7 @@ once, when something needs it, and verifies the IR after every pass.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -207,7 +207,7 @@ class Session:
         return self._made[key]
 
     @contextmanager
-    def _pass(self, name: str, *, stop: bool = True) -> Iterator[None]:
+    def _pass(self, name: str, *, stop: bool = True) -> Generator[None]:
         """Times a pass, and stops the pipeline after it if the program has errors."""
         start = time.perf_counter()
         try:

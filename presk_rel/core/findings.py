@@ -75,7 +75,7 @@ def _shown(variable: str) -> str | None:
 def _operator(program: Program, site: str) -> str:
     function, _, name = site.rpartition("/")
     op = next(b.op for b in program.functions[function].bindings if b.name == name)
-    return {Vjp: "vjp", Jvp: "jvp"}.get(type(op), "grad")
+    return "vjp" if isinstance(op, Vjp) else "jvp" if isinstance(op, Jvp) else "grad"
 
 
 def _illegal(analysis: CoreAnalysis, gradient: IllegalGradient, operator: str) -> Diagnostic:
