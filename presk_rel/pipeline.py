@@ -120,7 +120,8 @@ class Session:
         program = self._runnable(entry, request)
         options = replace(options, last_use=self._last_use(program, entry))
         with self._pass("run"):
-            return run_exact(program, entry, request.given, request.dims, request.seed, options)
+            given = self._given(program, entry, request)
+            return run_exact(program, entry, given, request.dims, request.seed, options)
 
     def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str) -> TorchResult:
         """The entry's value on torch, from the same Core and the same arguments as the exact one."""
@@ -130,7 +131,8 @@ class Session:
         self.entry(entry)
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
         with self._pass("run"):
-            bound, values = prepare(flat, entry, request.given, request.dims, request.seed)
+            given = self._given(flat, entry, request)
+            bound, values = prepare(flat, entry, given, request.dims, request.seed)
             compiled = compile_entry(flat, entry, bound.env, dtype, device)
             names = [p.name for p in bound.fn.params]
             value = run_torch(compiled, dict(zip(names, values, strict=True)))
@@ -142,6 +144,17 @@ class Session:
 
         self.analysis  # noqa: B018  all errors are reported before anything is printed
         return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
+
+    def _given(self, program: Program, entry: str, request: Request) -> Mapping[str, Node]:
+        """The arguments given, and the declared defaults of those that are not. Core text (`.core`) declares none."""
+        if self.path.endswith(".core"):
+            return request.given
+        fn = next((f for f in self.typed.functions if f.name == entry), None)
+        if fn is None or all(name in request.given for name, _ in fn.defaults):
+            return request.given
+        from presk_rel.exec.defaults import with_defaults
+
+        return with_defaults(program, fn, request.given, request.dims)
 
     def _runnable(self, entry: str, request: Request) -> Program:
         self.entry(entry)
@@ -159,6 +172,11 @@ class Session:
 
     # --------------------------------------------------------------------------------------------------- queries
 
+    def with_core(self, program: Program) -> Session:
+        """The same program with functions added to its Core, which has been verified already."""
+        kept = {k: v for k, v in self._made.items() if k in ("loaded", "names", "typed", "analysis")}
+        return replace(self, _made={**kept, "core": program})
+
     def check(self) -> list[Diagnostic]:
         """All diagnostics of the program: errors and warnings of every pass that could run, in source order."""
         try:
@@ -174,6 +192,7 @@ class Session:
         if name in functions:
             return functions[name]
         self._no_initializer(name)
+        self._no_function_value(name)
         raise PreskError([self.no_function(name, functions)], exit_status=2)
 
     def _no_initializer(self, name: str) -> None:
@@ -189,6 +208,16 @@ class Session:
             problem = initializer_problem(self.core.modules, instance)
             if problem is not None:
                 raise PreskError([problem], exit_status=3)
+
+    def _no_function_value(self, name: str) -> None:
+        """E7019 when `name` exists, but has a function for its argument or result: such are inlined away."""
+        found = self.core.functions.get(name)
+        if found is not None:
+            types = [*((p.name, p.type) for p in found.params), ("the result", found.result)]
+            of = next((f"`{n}` : {t}" if n != "the result" else f"{n} : {t}" for n, t in types if "->" in str(t)), "it")
+            problem = f"`{name}` cannot be run: {of} is a function value"
+            help_text = "run a function that applies it"
+            raise PreskError([Diagnostic("E7019", problem, found.span, help=help_text)], exit_status=3)
 
     def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
         near = get_close_matches(name, functions, n=3)

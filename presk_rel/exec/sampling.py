@@ -137,7 +137,7 @@ class _Instance:
     def symbols(self) -> set[str]:
         from presk_rel.core.shapes import symbols_in
 
-        return set().union(*(symbols_in(t.type) for t in self.proof.terms))
+        return set[str]().union(*(symbols_in(t.type) for t in self.proof.terms))
 
     def multiple(self) -> int:
         """What dims are multiples of, so that every length is a natural number (`D / 12`)."""

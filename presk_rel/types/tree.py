@@ -230,7 +230,8 @@ class TFn:
     """A checked function. `name` is its unique Core name. `dims`: the module's and its own type parameters in order of
     declaration, then the file dims that its types or body mention, in order of first appearance (spec: `mse{D B}`).
     `theta` is the type of the implicit θ of a module's function. Module-typed parameters are not in `params`.
-    `uses` are the declared effects."""
+    `uses` are the declared effects. `defaults`: the parameters that a caller may leave out, by name, each with its
+    value: literals, dims and primitives of these."""
 
     name: str
     dims: tuple[str, ...]
@@ -241,6 +242,7 @@ class TFn:
     body: TExpr
     span: Span
     name_span: Span
+    defaults: tuple[tuple[str, TExpr], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

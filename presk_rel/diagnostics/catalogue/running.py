@@ -99,8 +99,9 @@ PAGES: Final = (
     _page(
         "E7014",
         "an argument that has to be given",
-        "Arguments that are not given are drawn from `--seed`: parameter trees, reals, indices, masks and keys. A"
-        " hyperparameter is not: its meaning is the author's.",
+        "Arguments that are not given are their declared defaults, or drawn from `--seed`: parameter trees, reals, "
+        "indices, masks and keys. A hyperparameter without a default is not: its meaning is the author's. Nor is an "
+        "irrational default (`sqrt(2)`), which has no exact value.",
         "presk run f.psk --entry f          with `fn f(n : nat) -> ℝ[] = real(n)`",
         "presk run f.psk --entry f --arg n=3",
     ),

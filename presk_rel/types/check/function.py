@@ -57,6 +57,7 @@ def _check(c: Checker, signature: Signature) -> TFn | None:
         body=typed,
         span=signature.node.span,
         name_span=signature.node.name.span,
+        defaults=tuple((p.name, c.program.defaults[p.id]) for p in signature.params if p.id in c.program.defaults),
     )
 
 
