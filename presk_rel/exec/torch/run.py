@@ -16,7 +16,7 @@ import numpy as np
 
 from presk_rel.core.ir import Program
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import Hyper, Idx, Mask, TupleOf
+from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf
 from presk_rel.exec.shapes import Env, length
 from presk_rel.exec.torch.emit import Emitted, Input, emit
 from presk_rel.exec.torch.nodes import Branch, Node, Single
@@ -105,12 +105,13 @@ def place_of(torch: Any, device: str) -> Any:
 def run_torch(compiled: Compiled, args: Mapping[str, Value]) -> Value:
     """The entry's value on host values `args` by parameter name."""
     torch: Any = import_module("torch")
-    inputs = tuple(to_torch(torch, compiled, _at(args[i.parameter], i)) for i in compiled.emitted.inputs)
+    inputs = tuple(to_torch(torch, compiled, at(args[i.parameter], i)) for i in compiled.emitted.inputs)
     returned = compiled.function(inputs)
     return _value(compiled.emitted.result, returned, compiled.emitted.env)
 
 
-def _at(value: Value, place: Input) -> Value:
+def at(value: Value, place: Input) -> Value:
+    """The leaf of a parameter's value that an input takes."""
     for name in place.path:
         match value:
             case TreeValue(fields):
@@ -161,8 +162,9 @@ def _value(node: Node, returned: tuple[Any, ...], env: Env) -> Value:
 def _leaf(found: Any, operand: Operand, env: Env) -> Value:
     if isinstance(found, bytes):
         return KeyValue(found)
-    if isinstance(found, tuple):
-        return StackValue(tuple(KeyValue(k) for k in found))
+    if isinstance(operand.type, Key):
+        stack: tuple[bytes, ...] = found
+        return StackValue(tuple(KeyValue(k) for k in stack))
     if isinstance(operand.type, Hyper):
         return HyperValue(operand.type.kind, Fraction(found))
     host = found.detach().to(device="cpu")

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import torch
 
 from presk_rel.exec import keys
+
+torch: Any = import_module("torch")
 
 
 def _tensor(data: Any, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:

@@ -1,0 +1,161 @@
+"""presk from Python: check, compile, bind, parameters, `to_torch` in a training loop, and how things show."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import presk_rel
+from presk_rel.diagnostics import PreskError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DIMS = {"B": 2, "D": 4}
+SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
+
+
+def mlp() -> presk_rel.Program:
+    return presk_rel.load(EXAMPLES / "mlp.psk")
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, presk_rel; print([m for m in ('torch', 'numpy', 'egglog', 'z3', 'lark') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_gradient():
+    grad = mlp().compile("mse_grad", DIMS, dtype="f64")
+    x, y = grad.example("x"), grad.example("y")
+    found = grad(grad.params["θ"], x, y=y)
+    assert {k: list(v) for k, v in found.items()} == {"l1": ["w", "b"], "l2": ["w", "b"]}
+    assert found["l1"]["w"].shape == (4, 16)
+    assert grad.grads is found
+    assert grad.bind(θ=grad.params["θ"], x=x)(y=y)["l1"]["b"].equal(found["l1"]["b"])
+
+
+def test_a_tree_may_be_given_flat():
+    value = mlp().compile("mse", DIMS)
+    tree = value.params["θ"]
+    flat = {f"{a}.{b}": t for a, part in tree.items() for b, t in part.items()}
+    x, y = value.example("x"), value.example("y")
+    assert value(flat, x, y).equal(value(tree, x, y))
+
+
+def test_parameters_are_views_of_one_arena():
+    value = mlp().compile("mse", DIMS).bind()
+    tree, arena = value.params["θ"], value.arena("θ")
+    value.bind(θ=tree, x=value.example("x"), y=value.example("y"))
+    assert arena.numel() == 4 * 16 + 16 + 16 * 4 + 4
+    before = value().clone()
+    arena.zero_()
+    assert tree["l2"]["w"].abs().sum() == 0
+    assert not value().equal(before)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"x": torch.zeros(3, 4)}, ValueError, r"`x` : ℝ\[batch: B, model: D\] has shape \[2, 4\], not \[3, 4\]"),
+        ({"z": torch.zeros(())}, TypeError, "no parameter `z`"),
+        ({"θ": {"l1": {}}}, TypeError, r"no part `l1.w`"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_name(change: dict[str, Any], error: type[Exception], words: str):
+    value = mlp().compile("mse", DIMS)
+    given = {"θ": value.params["θ"], "x": value.example("x"), "y": value.example("y"), **change}
+    with pytest.raises(error, match=words):
+        value(**given)
+
+
+def test_a_missing_argument_is_refused():
+    with pytest.raises(TypeError, match="`θ` is missing"):
+        mlp().compile("mse", DIMS)()
+
+
+def test_a_program_with_errors_says_so(tmp_path: Path):
+    path = tmp_path / "wrong.psk"
+    path.write_text("fn f(x : ℝ[a: 2]) -> ℝ[a: 3] = x\n", encoding="utf-8")
+    program = presk_rel.load(path)
+    assert [d.severity for d in program.check()] == ["error"]
+    with pytest.raises(PreskError):
+        program.compile("f")
+    assert "1 error" in repr(program)
+
+
+# ------------------------------------------------------------------------------------------------------------ training
+
+
+def test_a_training_loop_learns():
+    torch.manual_seed(0)
+    module = mlp().compile("mse", {"B": 16, "D": 4}).to_torch()
+    x = torch.randn(16, 4)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    losses: list[float] = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = module(x, x.roll(1, 1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 3
+
+
+def test_gradients_are_those_of_autograd_on_the_same_code():
+    value = mlp().compile("mse", DIMS, dtype="f64")
+    module = value.to_torch()
+    x = value.example("x").requires_grad_()
+    y = value.example("y")
+    (3 * module(x, y)).backward()
+    tree = {a: {b: t.clone().requires_grad_() for b, t in p.items()} for a, p in value.params["θ"].items()}
+    x2 = value.example("x").requires_grad_()
+    inputs = [t for name, v in (("θ", tree), ("x", x2), ("y", y)) for t in value.leaves(name, v)]
+    (3 * value.compiled.generated(tuple(inputs))[0]).backward()
+    assert torch.allclose(module.θ.l1.w.grad, tree["l1"]["w"].grad, rtol=1e-12, atol=1e-14)
+    assert torch.allclose(x.grad, x2.grad, rtol=1e-12, atol=1e-14)
+
+
+def test_a_tensor_valued_function_under_autograd():
+    program = mlp()
+    module = program.compile(
+        "MLP.apply", {"D": 3, "hidden": 5}, like={"x": torch.zeros(2, 2, 3)}, dtype="f64"
+    ).to_torch()
+    x = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(module, (x,))
+
+
+def test_a_gpt_with_dropout_draws_from_its_key():
+    program = presk_rel.load(EXAMPLES / "gpt.psk", SMALL, mode="training")
+    loss = program.compile("loss", {"B": 1, "T": 3}, dtype="f64")
+    module = loss.to_torch()
+    batch = loss.example("batch")
+    first, again, other = (module(k, batch) for k in (1, 1, 2))
+    assert first.equal(again)
+    assert not first.equal(other)
+    first.backward()
+    assert module.θ.blocks.attn.wq.w.grad.abs().sum() > 0
+
+
+# ------------------------------------------------------------------------------------------------------------- showing
+
+
+def test_how_a_handle_shows():
+    grad = mlp().compile("mse_grad", DIMS)
+    assert repr(grad) == (
+        "mse_grad{D B}(θ : params MLP{D, 4*D}, x : ℝ[batch: B, model: D], y : ℝ[batch: B, model: D]) "
+        "-> params MLP{D, 4*D}\n  C∞ in θ, C∞ in x, C∞ in y\n  11 kernels in f32 on cpu, B = 2, D = 4"
+    )
+    page = grad._repr_html_()
+    assert "<th>kernels</th><td>11 in f32 on cpu</td>" in page
+    assert "&lt;" not in page or "<script" not in page
+    assert "C∞ in θ" in mlp()._repr_html_()
+
+
+def test_the_source_runs_alone():
+    value = mlp().compile("mse", DIMS)
+    namespace: dict[str, Any] = {}
+    exec(value.source, namespace)
+    inputs = [t for n in ("θ", "x", "y") for t in value.leaves(n, value.example(n))]
+    assert namespace["entry"](tuple(inputs))[0].equal(value(value.params["θ"], value.example("x"), value.example("y")))

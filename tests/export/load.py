@@ -1,0 +1,114 @@
+"""Exported files as modules, and values of the exact executor as their arguments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from presk_rel.elab.ty import Applied, Composed, Instance, ModuleDef, Params, Real, Stacked, TupleOf, Type, field_type
+from presk_rel.exec.torch.run import _doubles
+from presk_rel.exec.values import (
+    HyperValue,
+    IndexTensor,
+    KeyValue,
+    Leaf,
+    MaskTensor,
+    Rounded,
+    Tensor,
+    TupleValue,
+    Value,
+    map_leaves,
+    take,
+)
+from presk_rel.export.names import identifier
+from presk_rel.pipeline import Session
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def exported(path: Path, folder: Path, consts: dict[str, int] | None = None) -> tuple[Session, ModuleType]:
+    """The session and its export, loaded as a module; ruff has nothing to say of it."""
+    session = Session(str(path), consts or {})
+    source = session.exported()
+    file = folder / "exported.py"
+    file.write_text(source, encoding="utf-8")
+    found = subprocess.run(
+        [str(Path(sys.executable).parent / "ruff"), "check", "--isolated", "--quiet", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
+    module = ModuleType("exported")
+    exec(compile(source, str(file), "exec"), module.__dict__)
+    return session, module
+
+
+def argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
+    """A value as the exported file takes it: trees are state dicts."""
+    return _argument(modules, ty, map_leaves(_plain, value))
+
+
+def _plain(leaf: Leaf) -> Value:
+    if isinstance(leaf, Tensor) and isinstance(leaf.data, Rounded):
+        return Tensor(leaf.axes, leaf.data.text.astype(np.float64))
+    return leaf
+
+
+def _argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
+    match ty, value:
+        case Params(instance), _:
+            return dict(state(modules, instance, value, ""))
+        case TupleOf(items), TupleValue(parts):
+            return tuple(_argument(modules, t, v) for t, v in zip(items, parts, strict=True))
+        case _, Tensor(_, data):
+            return torch.from_numpy(_doubles(data))
+        case _, IndexTensor(_, _, data) | MaskTensor(_, data):
+            return torch.from_numpy(np.array(data))
+        case _, HyperValue(kind, number):
+            return int(number) if kind in ("nat", "int") else float(number)
+        case _, KeyValue(key):
+            return key
+        case _:
+            raise TypeError(type(value))
+
+
+def state(modules: dict[str, ModuleDef], instance: Instance, value: Any, front: str) -> Any:
+    """The entries of a state dict: layer by layer where modules are stacked."""
+    match instance:
+        case Stacked(count, inner):
+            for i in range(int(count.const)):
+                yield from state(modules, inner, take(value, i), f"{front}{i}.")
+        case Composed(outer, inner):
+            yield from state(modules, outer, value.fields["outer"], f"{front}outer.")
+            yield from state(modules, inner, value.fields["inner"], f"{front}inner.")
+        case Applied(module):
+            for f in modules[module].fields:
+                ty = field_type(modules, instance, f.name)
+                if isinstance(ty, Real):
+                    yield f"{front}{identifier(f.name)}", _argument(modules, ty, value.fields[f.name])
+                elif isinstance(ty, Params):
+                    yield from state(modules, ty.instance, value.fields[f.name], f"{front}{identifier(f.name)}.")
+
+
+def furthest(found: Any, expected: Any) -> float:
+    """The largest difference, normalised by the largest expected entry."""
+    pairs = list(zip(flat(found), flat(expected), strict=True))
+    scale = max((float(e.abs().max()) for _, e in pairs if e.numel()), default=0.0) or 1.0
+    return max((float((f.double() - e.double()).abs().max()) for f, e in pairs if e.numel()), default=0.0) / scale
+
+
+def flat(value: Any) -> list[Any]:
+    match value:
+        case dict():
+            return [t for k in sorted(value) for t in flat(value[k])]
+        case tuple():
+            return [t for v in value for t in flat(v)]
+        case _:
+            return [value.detach()]
