@@ -35,6 +35,10 @@ class Edge:
 Lemma = tuple[TermId, TermId, list[Edge]]
 """Left side, right side, steps."""
 
+WIDE = 16
+"""Records and tuples with more operands are looked at once, when all is known: each union of an operand would sign them
+anew."""
+
 SEARCHED = 2_000
 """Terms a search for a short path may visit, before the path in the forest is taken instead."""
 
@@ -50,6 +54,8 @@ class Closure:
     _users: list[list[TermId]] = field(default_factory=list[list[TermId]])
     _parent: list[Edge | None] = field(default_factory=list["Edge | None"])
     _edges: list[list[Edge]] = field(default_factory=list[list[Edge]])
+    _congruent: set[tuple[TermId, TermId]] = field(default_factory=set[tuple[TermId, TermId]])
+    _wide: list[TermId] = field(default_factory=list[TermId])
     _date: int = 0
     _signature: dict[tuple[int, ...], TermId] = field(default_factory=dict[tuple[int, ...], TermId])
     _pending: deque[tuple[TermId, TermId, int]] = field(default_factory=deque[tuple[TermId, TermId, int]])
@@ -62,8 +68,18 @@ class Closure:
         return term
 
     def equal(self, a: TermId, b: TermId) -> bool:
-        self.extend()
+        self.settle()
         return self.find(a) == self.find(b)
+
+    def settle(self) -> None:
+        """Take in new terms, and find the congruences between wide ones."""
+        self.extend()
+        dated = -1
+        while dated != self._date:
+            dated = self._date
+            for t in self._wide:
+                self._sign(t)
+            self._flush()
 
     def extend(self) -> None:
         """Take in the terms that are new in the table."""
@@ -73,6 +89,9 @@ class Closure:
             self._users.append([])
             self._parent.append(None)
             self._edges.append([])
+            if len(self.terms.args[t]) > WIDE:
+                self._wide.append(t)
+                continue
             for a in set(self.terms.args[t]):
                 self._users[self.find(a)].append(t)
             self._sign(t)
@@ -91,7 +110,8 @@ class Closure:
             return
         signature = (self.terms.head[term], *map(self.find, args))
         other = self._signature.setdefault(signature, term)
-        if other != term:
+        if other != term and (term, other) not in self._congruent:
+            self._congruent.add((term, other))
             self._pending.append((term, other, CONGRUENCE))
 
     def _flush(self) -> None:
@@ -156,7 +176,7 @@ class Closure:
             return None
         edge = Edge(a, b, CONGRUENCE, True, 0)
         different = self.differing(edge)
-        if self._weight(edge) >= sum(map(self._weight, edges)):
+        if self.weight(edge) >= sum(map(self.weight, edges)):
             return None
         if any(self.find(p) != self.find(q) for p, q in different):
             return None
@@ -165,24 +185,18 @@ class Closure:
         return Edge(a, b, CONGRUENCE, True, date) if date < before else None
 
     def _shortest(self, a: TermId, b: TermId, before: int) -> list[Edge] | None:
-        cost = {a: 0}
-        came: dict[TermId, Edge] = {}
-        heap = [(0, a)]
-        while heap and len(cost) < SEARCHED:
-            so_far, x = heapq.heappop(heap)
-            if x == b:
-                return _collected(came, a, b)
-            if so_far > cost[x]:
-                continue
-            for edge in self._edges[x]:
-                if edge.date < before:
-                    amount = so_far + self._weight(edge)
-                    if amount < cost.get(edge.after, amount + 1):
-                        cost[edge.after], came[edge.after] = amount, edge
-                        heapq.heappush(heap, (amount, edge.after))
-        return None
+        """Dijkstra's algorithm from both ends: a path through a term that very many equal (a zero) ends at it from both
+        sides, so its edges are never looked through."""
+        search = _Search(self, before, (a, b))
+        while search.open() and search.visited() < SEARCHED:
+            search.step()
+        return search.path() if search.meeting is not None and not search.open() else None
 
-    def _weight(self, edge: Edge) -> int:
+    def edges(self, term: TermId) -> list[Edge]:
+        return self._edges[term]
+
+    def weight(self, edge: Edge) -> int:
+        """What an edge counts in a path."""
         return 2 if edge.instance != CONGRUENCE else 1 + 2 * len(self.differing(edge))
 
     def _in_forest(self, a: TermId, b: TermId) -> list[Edge]:
@@ -220,7 +234,7 @@ class Closure:
         raise ValueError(f"terms {a} and {b} are not equal")
 
     def explain(self, a: TermId, b: TermId) -> list[Lemma]:
-        """Lemmas, each after those it needs; the last is `a = b`. ValueError if the instances do not make them equal."""
+        """Lemmas, each after those it needs; the last is `a = b`. ValueError if they are not equal."""
         if not self.equal(a, b):
             raise ValueError(f"terms {a} and {b} are not equal")
         done: set[tuple[TermId, TermId]] = set()
@@ -251,6 +265,60 @@ class Closure:
 def goal(p: TermId, q: TermId) -> tuple[TermId, TermId]:
     """One lemma serves both directions."""
     return (p, q) if p < q else (q, p)
+
+
+@dataclass(slots=True)
+class _Search:
+    """A shortest-path search between two terms; side 0 starts at the one, side 1 at the other."""
+
+    closure: Closure
+    before: int
+    ends: tuple[TermId, TermId]
+    cost: tuple[dict[TermId, int], dict[TermId, int]] = field(init=False)
+    came: tuple[dict[TermId, Edge], dict[TermId, Edge]] = field(default_factory=lambda: ({}, {}))
+    heaps: tuple[list[tuple[int, int, TermId]], list[tuple[int, int, TermId]]] = field(init=False)
+    meeting: TermId | None = None
+    best: int = 0
+
+    def __post_init__(self) -> None:
+        self.cost = ({self.ends[0]: 0}, {self.ends[1]: 0})
+        self.heaps = ([self.entry(0, self.ends[0])], [self.entry(0, self.ends[1])])
+
+    def entry(self, cost: int, term: TermId) -> tuple[int, int, TermId]:
+        """At equal cost the term with fewer edges comes first."""
+        return (cost, len(self.closure.edges(term)), term)
+
+    def visited(self) -> int:
+        return len(self.cost[0]) + len(self.cost[1])
+
+    def open(self) -> bool:
+        """Whether a shorter path may still be found."""
+        if not self.heaps[0] or not self.heaps[1]:
+            return False
+        return self.meeting is None or self.heaps[0][0][0] + self.heaps[1][0][0] < self.best
+
+    def step(self) -> None:
+        """Look through the edges of the nearest open term."""
+        side = 0 if self.heaps[0][0] <= self.heaps[1][0] else 1
+        so_far, _, x = heapq.heappop(self.heaps[side])
+        here, there = self.cost[side], self.cost[1 - side]
+        if so_far > here[x]:
+            return
+        for edge in self.closure.edges(x):
+            amount = so_far + self.closure.weight(edge)
+            if edge.date >= self.before or amount >= here.get(edge.after, amount + 1):
+                continue
+            here[edge.after], self.came[side][edge.after] = amount, edge
+            heapq.heappush(self.heaps[side], self.entry(amount, edge.after))
+            other = there.get(edge.after)
+            if other is not None and (self.meeting is None or amount + other < self.best):
+                self.meeting, self.best = edge.after, amount + other
+
+    def path(self) -> list[Edge]:
+        assert self.meeting is not None
+        first = _collected(self.came[0], self.ends[0], self.meeting)
+        second = _collected(self.came[1], self.ends[1], self.meeting)
+        return [*first, *(_turned(e) for e in reversed(second))]
 
 
 def _turned(edge: Edge) -> Edge:

@@ -1,5 +1,5 @@
-"""How heads become constructors of the e-graph: one per primitive of Core that rules mention, one per number of operands
-for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque."""
+"""How heads become constructors of the e-graph: one per primitive of Core that rules mention, one per number of
+operands for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def primitive_code(op: str) -> Code:
 
 def opaque_code(arity: int) -> Code:
     """The constructor of everything rules do not look into."""
-    return Code(f"opaque{arity}", None, ("int", *(["term"] * arity)), 1)
+    operands: tuple[Kind, ...] = ("term",) * arity
+    return Code(f"opaque{arity}", None, ("int", *operands), 1)
 
 
 def code_of(head: Head, arity: int) -> Code:
@@ -69,7 +70,7 @@ def code_of(head: Head, arity: int) -> Code:
 
 @dataclass(slots=True)
 class Attributes:
-    """Attributes as the e-graph's columns: ints as they are, names, axes and dimensions interned, 0 for an absent axis."""
+    """Attributes as the e-graph's columns: numbers as they are, everything else interned, 0 for an absent axis."""
 
     _values: list[Attr]
     _ids: dict[Attr, int]
@@ -91,8 +92,10 @@ class Attributes:
         rest = list(attrs)
         for kind in code.columns[: code.attr_count]:
             value = rest.pop(0) if rest else ABSENT
-            plain = kind in ("int", "rational") and isinstance(value, (int, Fraction))
-            out.append(value if plain else self.intern(value))
+            if kind in ("int", "rational") and isinstance(value, (int, Fraction)):
+                out.append(value)
+            else:
+                out.append(self.intern(value))
         return out
 
     def attr(self, kind: Kind, column: int | Fraction) -> Attr:

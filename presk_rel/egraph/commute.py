@@ -4,7 +4,7 @@ operations that are there, because commutativity as a rewrite rule doubles an e-
 from __future__ import annotations
 
 from presk_rel.egraph.closure import Closure
-from presk_rel.egraph.instances import Instance
+from presk_rel.egraph.instances import Instance, Value
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rules import RULES
@@ -26,7 +26,7 @@ def commuted(terms: Terms, closure: Closure) -> list[tuple[TermId, TermId]]:
         elif (
             not closure.equal(t, other) and terms.table.infer(head.op, (), (terms.type[y], terms.type[x])) == head.type
         ):
-            values = {"x": x, "y": y, "t": head.type, "#0": head.type}
+            values: dict[str, Value] = {"x": x, "y": y, "t": head.type, "#0": head.type}
             flipped = terms.make(terms.head[t], (y, x))
             closure.add(Instance(RULES[f"{head.op}.commute"], values, t, flipped))
             pairs.append((other, t))

@@ -2,7 +2,8 @@
 never about values, so each is decided before anything runs.
 
 `decided_by` says how a condition is discharged, in the words of `presk prove`: by a type fact, by computing with
-constants, or by Z3. Facts about types are decided here and told to the e-graph once per type; the checker decides by itself.
+constants, or by Z3. Facts about types are decided here and told to the e-graph once per type; the checker decides by
+itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What an operation costs: launches, bytes moved and arithmetic, as plain Python over shapes.
 
 The model is a machine with a launch overhead of 5 µs, 1 TB/s of memory traffic and 10 Tflop/s; only ratios matter. One
-cost unit is 0.1 ps: a launch is 50,000,000 units, a byte 10, a floating-point operation 1. A real is 4 bytes, an index 8,
-a mask 1. A view costs nothing. Unbound dimensions count as `NOMINAL` each (a `...` prefix as one axis of it): they decide
-which program is chosen, never whether it is right.
+cost unit is 0.1 ps: a launch is 50,000,000 units, a byte 10, a floating-point operation 1. A real is 4 bytes, an index
+8, a mask 1. A view costs nothing. Unbound dimensions count as `NOMINAL` each (a `...` prefix as one axis of it): they
+decide which program is chosen, never whether it is right.
 """
 
 from __future__ import annotations
@@ -24,11 +24,31 @@ LARGEST = 10**14
 """The cost of one operation saturates here: sums stay far from 64 bits."""
 
 _FLOPS_PER_ENTRY = {
-    **dict.fromkeys("add sub mul div neg abs relu heaviside sign sum mean sum_to mean_vjp sqrt".split(), 1),
-    **dict.fromkeys("exp log sin cos tanh sigmoid normal_pdf".split(), 8),
+    **dict.fromkeys(
+        [
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "neg",
+            "abs",
+            "relu",
+            "heaviside",
+            "sign",
+            "sum",
+            "mean",
+            "sum_to",
+            "mean_vjp",
+            "sqrt",
+        ],
+        1,
+    ),
+    **dict.fromkeys(["exp", "log", "sin", "cos", "tanh", "sigmoid", "normal_pdf"], 8),
     **dict.fromkeys(["gelu", "gelu'"], 14),
-    **dict.fromkeys("softmax cross_entropy cross_entropy_vjp".split(), 10),
-    **dict.fromkeys("max min lt le gt ge eq argmax embed_vjp dropout_mask sum_squares".split(), 1),
+    **dict.fromkeys(["softmax", "cross_entropy", "cross_entropy_vjp"], 10),
+    **dict.fromkeys(
+        ["max", "min", "lt", "le", "gt", "ge", "eq", "argmax", "embed_vjp", "dropout_mask", "sum_squares"], 1
+    ),
 }
 """Arithmetic per entry of the largest operand or result; contractions are counted apart, everything else moves data."""
 

@@ -34,8 +34,8 @@ Column = int | Fraction
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a function. Attributes and types are values; classes (`E`) and mirror terms (`T`) are the engine's numbers,
-    which can be compared: a mirror term is greater than its operands."""
+    """A row of a function. Attributes and types are values; classes (`E`) and mirror terms (`T`) are the engine's
+    numbers, which can be compared: a mirror term is greater than its operands."""
 
     columns: tuple[Any, ...]
     output: Any
@@ -60,8 +60,8 @@ class Session:
     # ------------------------------------------------------------------------------------------------ the program
 
     def load(self, nodes: list[tuple[TermId, tuple[int, ...]]], equal: list[tuple[TermId, TermId]]) -> None:
-        """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those in
-        `equal` are known to be."""
+        """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those
+        in `equal` are known to be."""
         coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
         ops = {c.op for _, c, _ in coded if c.op is not None}
         self.rules, reached = usable(self.rules, ops)
@@ -146,7 +146,8 @@ class Session:
         for name in sorted(p.stem for p in folder.iterdir()):
             if name != "node":
                 forms += _loader(self.codes[name])
-        node = "(rule ((in_node i t)) ((set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)) :ruleset load)"
+        facts = "(set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)"
+        node = f"(rule ((in_node i t)) ({facts}) :ruleset load)"
         return [*forms, "(relation in_node (i64 i64))", '(input in_node "node.tsv")', node]
 
     def _supply_facts(self) -> None:
@@ -163,7 +164,7 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ running
 
-    def _do(self, form: str) -> list[object]:
+    def _do(self, form: str) -> list[Any]:
         assert self._engine is not None
         try:
             return list(self._engine.run_program(*self._engine.parse_program(form)))
@@ -178,7 +179,7 @@ class Session:
         """Run a ruleset once; whether anything changed."""
         self._do(f"(run-schedule (saturate {STAGE_RULESET}))")
         (output,) = self._do(f"(run {ruleset} 1)")
-        updated: bool = output.report.updated  # type: ignore[attr-defined]
+        updated = bool(output.report.updated)
         if updated:
             self._do("(run retire 1)")
         if updated and asked(self.rules):
@@ -213,7 +214,7 @@ class Session:
     def sizes(self) -> dict[str, int]:
         """Rows per function."""
         (output,) = self._do("(print-size)")
-        return dict(output.sizes)  # type: ignore[attr-defined]
+        return dict(output.sizes)
 
     def counts(self) -> tuple[int, int]:
         """E-nodes, and logged instances."""
@@ -301,4 +302,5 @@ def _retiring(code: Code) -> str:
 
 def table_key(code: Code) -> tuple[Kind, ...]:
     """The columns that the typing table is asked with: attributes, then the types of the operands."""
-    return (*code.columns[: code.attr_count], *(("type",) * len(code.operands)))
+    types: tuple[Kind, ...] = ("type",) * len(code.operands)
+    return (*code.columns[: code.attr_count], *types)

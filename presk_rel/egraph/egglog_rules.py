@@ -1,9 +1,9 @@
 """Rules as egglog text. With `egglog_dialect` the only place that knows egglog's syntax (13.2.0).
 
-Sorts: `E` classes of equal terms; `T` the same terms, never unioned, so that `(rp e) : T` is a concrete member of a class
-at the moment a rule matches. Every rule unions its sides *and* logs its substitution, by `rp`, in a relation `L<k>`.
-`(ty e)` is the interned type of a class, which every node carries too; `(of_<op> …)` is the typing table, `(need_<op> …)`
-what it is asked for by the condition `typed`. `(constant e)` is 1 where a class holds a constant.
+Sorts: `E` classes of equal terms; `T` the same terms, never unioned, so that `(rp e) : T` is a concrete member of a
+class at the moment a rule matches. Every rule unions its sides *and* logs its substitution, by `rp`, in a relation
+`L<k>`. `(ty e)` is the interned type of a class, which every node carries too; `(of_<op> …)` is the typing table,
+`(need_<op> …)` what it is asked for by the condition `typed`. `(constant e)` is 1 where a class holds a constant.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class _Writer:
     # ---------------------------------------------------------------- left sides
 
     def match(self, pattern: Apply, class_: str) -> None:
-        """Query a pattern of a class: its operation and the first operand that is one in the current branch, every other
-        one in a branch of its own."""
+        """Query a pattern of a class: its operation and the first operand that is one in the current branch, every
+        other one in a branch of its own."""
         code = primitive_code(pattern.op)
         parts = self._columns(pattern)
         inner: list[tuple[Apply, str]] = []

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExprT
 
 ClassId = int
 
@@ -53,7 +49,12 @@ def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
     if all(len(ways) == 1 for ways in kept.values()):
         chosen = selection({c: ways[0] for c, ways in kept.items()}, root)
         return Extraction(chosen, total(chosen), 0.0)
-    return _solve(kept, root, hint, free, limit)
+    from presk_rel.egraph.extract_solver import solve
+
+    start = tree_cost(kept)
+    found = solve(kept, selection(start, root), free, limit)
+    better = min(selection({**start, **found.choice}, root), hint, key=total)
+    return Extraction(better, total(better), found.gap(total(better)))
 
 
 def total(chosen: dict[ClassId, Choice]) -> int:
@@ -168,7 +169,7 @@ def selection(best: dict[ClassId, Choice], root: ClassId) -> dict[ClassId, Choic
     return chosen
 
 
-# ------------------------------------------------------------------------------------------------ the integer program
+# ------------------------------------------------------------------------------------------------ components
 
 
 def components(choices: Choices) -> dict[ClassId, tuple[int, int]]:
@@ -219,86 +220,3 @@ def _close(
         members.append(path.pop())
     for m in members:
         found[m] = (index[c], len(members))
-
-
-def _solve(
-    choices: Choices, root: ClassId, hint: dict[ClassId, Choice], free: frozenset[ClassId], limit: float
-) -> Extraction:
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
-    scale = _scale(choices)
-    variables = _formulate(model, choices, hint, free, scale)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.linearization_level = 2  # the relaxation is what proves optima here
-    solver.parameters.max_deterministic_time = limit
-    solver.parameters.max_time_in_seconds = 10 * limit
-    status = solver.solve(model)
-    fallback = Extraction(hint, total(hint), 1.0)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return fallback
-    best = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
-    best |= {c: choices[c][i] for (c, i), y in variables.items() if solver.value(y)}
-    chosen = selection(best, root)
-    cost = total(chosen)
-    gap = 0.0 if status == cp_model.OPTIMAL else max(0.0, 1 - _bound(choices, free, solver, scale) / max(1, cost))
-    return Extraction(chosen, cost, gap) if cost < fallback.cost else Extraction(hint, fallback.cost, gap)
-
-
-def _bound(choices: Choices, free: frozenset[ClassId], solver: CpSolver, scale: int) -> float:
-    """A lower bound of the cost: the solver's, and what is certain."""
-    certain = sum(choices[c][0].cost for c in free if len(choices[c]) == 1)
-    return certain + (solver.best_objective_bound - len(choices)) * scale
-
-
-def _scale(choices: Choices) -> int:
-    """Costs are divided by this, rounded up, so that sums stay below 2^50."""
-    worst = sum(max((x.cost for x in ways), default=0) for ways in choices.values())
-    return max(1, worst >> 50)
-
-
-def _formulate(
-    model: CpModel, choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], scale: int
-) -> dict[tuple[ClassId, int], IntVar]:
-    """One variable per class and per choice: a needed class takes one of its choices, and is needed by at most as much
-    as is taken of the choices that need it. (As sums, not as clauses: the linear relaxation is far tighter.) What is
-    needed anyway counts as 1, and has no variables if it has one choice."""
-    component = components(choices)
-    needed = {c: 1 if c in free else model.new_bool_var("") for c in choices}
-    level = {c: model.new_int_var(0, n - 1, "") for c, (_, n) in component.items() if n > 1}
-    variables: dict[tuple[ClassId, int], IntVar] = {}
-    objective: list[LinearExprT] = []
-    for c, ways in choices.items():
-        if c in free and len(ways) == 1:
-            _certain_order(model, c, ways[0], level, component)
-            continue
-        taken = [model.new_bool_var("") for _ in ways]
-        model.add(sum(taken) == needed[c])
-        needing: dict[ClassId, list[IntVar]] = {}
-        for i, (way, y) in enumerate(zip(ways, taken, strict=True)):
-            variables[c, i] = y
-            objective.append(-(-way.cost // scale) * y)
-            model.add_hint(y, c in hint and hint[c].key == way.key)
-            for n in sorted(way.needs):
-                needing.setdefault(n, []).append(y)
-                if c in level and component[n][0] == component[c][0]:
-                    model.add(level[c] >= level[n] + 1).only_enforce_if(y)
-        for n, users in needing.items():
-            if n not in free:
-                model.add(sum(users) <= needed[n])
-    model.minimize(sum(objective))
-    return variables
-
-
-def _certain_order(
-    model: CpModel,
-    c: ClassId,
-    way: Choice,
-    level: dict[ClassId, IntVar],
-    component: dict[ClassId, tuple[int, int]],
-) -> None:
-    for n in sorted(way.needs):
-        if c in level and component[n][0] == component[c][0]:
-            model.add(level[c] >= level[n] + 1)

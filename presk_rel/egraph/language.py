@@ -1,7 +1,7 @@
 """Core as a hash-consed DAG of terms, and back.
 
-A *head* is an operation with its attributes and its type: a binding may name axes that the typing rules leave unnamed, so
-the type is part of what an operation is. Two bindings with one head and the same operands are one term: common
+A *head* is an operation with its attributes and its type: a binding may name axes that the typing rules leave unnamed,
+so the type is part of what an operation is. Two bindings with one head and the same operands are one term: common
 subexpressions need no rule.
 """
 

@@ -177,7 +177,7 @@ def decoded_program(
     new: dict[TermId, TermId] = {t: made[c] for t, c in zip(parts.leaves, roots, strict=True)}
     for t in parts.builders:
         new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
-    closure.extend()
+    closure.settle()
     decoded = decode(function, encoded, closure, new[encoded.root])
     canonicalize(terms, closure, known)
     return decoded

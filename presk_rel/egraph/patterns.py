@@ -1,10 +1,11 @@
 """The S-expressions of rewrite rules, read into data (syntax: `egraph.rule`).
 
 Every variable of a rule has one kind, which its first place says: `term` for an operand, `shape` for an operand that a
-primitive reads for its type only, and the attribute kinds of `core.prims` or `type` behind a keyword. A keyword names an
-attribute by its kind: `:axis` (of an optional axis too: `:axis? a` also matches an absent one), `:name`, `:n` or
-`:index` (int), `:value` (rational), `:dim`, `:spec`, `:place`, `:type`. A `term` variable may also stand on the right side where only a type
-is read. Every operation inside a right side says its type, by a variable that the left side or a condition binds.
+primitive reads for its type only, and the attribute kinds of `core.prims` or `type` behind a keyword. A keyword names
+an attribute by its kind: `:axis` (of an optional axis too: `:axis? a` also matches an absent one), `:name`, `:n` or
+`:index` (int), `:value` (rational), `:dim`, `:spec`, `:place`, `:type`. A `term` variable may also stand on the right
+side where only a type is read. Every operation inside a right side says its type, by a variable that the left side or a
+condition binds.
 """
 
 from __future__ import annotations
@@ -124,13 +125,18 @@ def _pattern(sexp: Sexp, hidden: Iterator[int] | None, root: str | None) -> Patt
     row = PRIMS[op]
     given, rest = _keywords(sexp[1:])
     type_ = _type(op, given.pop(":type", None), hidden, root)
-    kinds = tuple("axis" if ":axis" in given and kind == "axis?" else kind for kind in row.attrs)
+    kinds = tuple(_present(kind, given) for kind in row.attrs)
     attrs = tuple(_attribute(kind, given, op) for kind in row.attrs)
     if given:
         raise PatternError(f"{op}: unknown keywords {sorted(given)}")
     if row.arity is not None and row.arity != len(rest):
         raise PatternError(f"{op}: {row.arity} operands")
     return Apply(op, attrs, kinds, type_, tuple(_pattern(a, hidden, None) for a in rest))
+
+
+def _present(kind: AttrKind, given: dict[str, Sexp]) -> AttrKind:
+    """`:axis` asks for an optional axis that is there."""
+    return "axis" if kind == "axis?" and ":axis" in given else kind
 
 
 def _type(op: str, given: Sexp | None, hidden: Iterator[int] | None, root: str | None) -> Name:

@@ -1,7 +1,7 @@
 """The proof of an optimization: data only, shared by the optimizer that writes it and the checker that reads it.
 
-Terms are a hash-consed DAG. A proof says that the tuple of the optimized function's results equals the start function's,
-as a list of lemmas `left = right`, each a chain of steps; a lemma may use lemmas before it, never after.
+Terms are a hash-consed DAG. A proof says that the tuple of the optimized function's results equals the start
+function's, as a list of lemmas `left = right`, each a chain of steps; a lemma may use lemmas before it, never after.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ Stop = Literal["saturated", "e-nodes", "instances", "seconds", "rounds"]
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`e_nodes` counts those of the loaded program too; `instances` is what rules may log. At least four times the
-    program's size is always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and its
-    report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow the
-    graph, `growth` what one of them may add in a step before it is banned for the next rounds."""
+    program's size is always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and
+    its report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow
+    the graph, `growth` what one of them may add in a step before it is banned for the next rounds."""
 
     e_nodes: int = 20_000
     instances: int = 40_000

@@ -13,7 +13,23 @@ from presk_rel.elab.ty import SCALAR_REAL, TupleOf, Type
 from tests.egraph.programs import Builder, real
 
 INPUTS = (real("B", ("model", "D")), real("B", ("model", "D")), real("D"), real("D", "D"), SCALAR_REAL, SCALAR_REAL)
-UNARY = "neg gelu relu exp tanh sqrt abs log sigmoid sin cos gelu' heaviside sign normal_pdf".split()
+UNARY = [
+    "neg",
+    "gelu",
+    "relu",
+    "exp",
+    "tanh",
+    "sqrt",
+    "abs",
+    "log",
+    "sigmoid",
+    "sin",
+    "cos",
+    "gelu'",
+    "heaviside",
+    "sign",
+    "normal_pdf",
+]
 CONSTANTS = tuple(Fraction(c) for c in ("0", "1", "-1", "2", "1/2", "3"))
 OPS = (
     *["add", "sub", "mul"] * 6,

@@ -21,15 +21,17 @@ from presk_rel.egraph.conditions import (
     ROOT,
     TYPE_FACTS,
     Condition,
-    entries as entry_count,
     read_conditions,
     variables,
+)
+from presk_rel.egraph.conditions import (
+    entries as entry_count,
 )
 from presk_rel.egraph.instances import attribute
 from presk_rel.egraph.patterns import ABSENT, HIDDEN, Apply, Name, Pattern, read_rule
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import FAMILIES, RULES
-from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Init, ModuleDef, ParamField, Params, Real, TupleOf, Type
+from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Init, ModuleDef, ParamField, Params, TupleOf, Type
 from tests.egraph.interpreter import Undefined, entries, evaluate, random_value
 from tests.egraph.programs import real
 

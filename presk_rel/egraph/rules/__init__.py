@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from presk_rel.egraph.rule import Rule
-from presk_rel.egraph.rules import arithmetic, functions, linear, piecewise, reductions, shapes, trees
+from presk_rel.egraph.rules import arithmetic, factors, functions, linear, piecewise, reductions, shapes, trees
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
     "arithmetic": arithmetic.RULES,
+    "factors": factors.RULES,
     "shapes": shapes.RULES,
     "reductions": reductions.RULES,
     "linear": linear.RULES,

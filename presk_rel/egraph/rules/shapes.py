@@ -117,7 +117,7 @@ _COMPOSED = (
 
 
 def _implicit(op: str, sign: str) -> tuple[Rule, ...]:
-    """Binary operations broadcast by themselves; what is lined up with a type is lined up alike with any tensor of it."""
+    """Binary operations broadcast by themselves; what lines up with a type lines up alike with any tensor of it."""
     return (
         Rule(
             f"{op}.broadcast-right",
