@@ -5,6 +5,7 @@ The last axis of logits need not have a name, so sums and broadcasts along it ar
 
 from __future__ import annotations
 
+from presk_rel.ad.axes import with_names
 from presk_rel.ad.builder import Builder
 from presk_rel.ad.forward import each, symmetric
 from presk_rel.ad.row import Flat, Opaque, Point, Row, Site
@@ -18,12 +19,13 @@ _CHOICE = Flat("its result is an index")
 
 def _softmax(b: Builder, s: Site, i: int) -> Var:
     """y = softmax(x): y·(ct - Σ ct·y), the sum along the axis. Where a mask refuses, y is 0."""
-    ty = b.types[s.result]
+    x, ty = s.args[0], b.types[s.args[0]]
     assert isinstance(ty, Real)
-    axes = tuple(a for a in ty.shape.axes if a.name != s.attrs[0])
-    weight = b.prim("sum", Real(Shape(ty.shape.prefix, axes)), b.prim("mul", ty, s.ct, s.result), attrs=s.attrs)
-    mean = b.prim("broadcast_like", ty, weight, s.result, attrs=s.attrs)
-    return b.prim("mul", ty, s.result, b.prim("sub", ty, s.ct, mean))
+    ct, y = (with_names(b, v, s.attrs, x) for v in (s.ct, s.result))
+    kept = Real(Shape(ty.shape.prefix, tuple(a for a in ty.shape.axes if a.name != s.attrs[0])))
+    weight = b.prim("sum", kept, b.prim("mul", ty, ct, y), attrs=s.attrs)
+    mean = b.prim("broadcast_like", ty, weight, y, attrs=s.attrs)
+    return b.prim("mul", ty, y, b.prim("sub", ty, ct, mean))
 
 
 # ------------------------------------------------------------------------------------------------------ along the end

@@ -3,6 +3,7 @@ operand is the transposed map. The maps and their adjoints are closed under this
 
 from __future__ import annotations
 
+from presk_rel.ad.axes import as_large, as_small, with_names
 from presk_rel.ad.builder import Builder
 from presk_rel.ad.forward import each
 from presk_rel.ad.row import Flat, Row, Rule, Site
@@ -34,16 +35,19 @@ def _sum(b: Builder, s: Site, i: int) -> Var:
 
 def _mean_vjp(b: Builder, s: Site, i: int) -> Var:
     """x ↦ x/N repeated N times: its transpose is the mean."""
-    return b.prim("mean", b.types[s.args[0]], s.ct, attrs=s.attrs)
+    return b.prim("mean", b.types[s.args[0]], with_names(b, s.ct, s.attrs, s.args[1]), attrs=s.attrs)
 
 
 def _broadcast_like(b: Builder, s: Site, i: int) -> Var:
     ty = b.types[s.args[0]]
-    return b.prim("sum", ty, s.ct, attrs=s.attrs) if s.attrs else b.prim("sum_to", ty, s.ct, s.args[0])
+    if not s.attrs:
+        return b.prim("sum_to", ty, as_large(b, s.ct, s.args[1], s.args[0]), s.args[0])
+    return b.prim("sum", ty, with_names(b, s.ct, s.attrs, s.args[1]), attrs=s.attrs)
 
 
 def _sum_to(b: Builder, s: Site, i: int) -> Var:
-    return b.prim("broadcast_like", b.types[s.args[0]], s.ct, s.args[0])
+    x, template = s.args
+    return b.prim("broadcast_like", b.types[x], as_small(b, s.ct, template, x), x)
 
 
 def _ein(b: Builder, s: Site, i: int) -> Var:

@@ -4,7 +4,9 @@ of the result, of the result's shape; a binary operand's is summed down to the o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from presk_rel.ad.axes import as_large, larger
 from presk_rel.ad.builder import Builder
 from presk_rel.ad.forward import each, mixed, result_type, symmetric, widened
 from presk_rel.ad.row import Flat, Forward, Point, Row, Rule, Site
@@ -219,20 +221,51 @@ def _log(b: Builder, s: Site, i: int) -> Var:
     return b.prim("div", b.types[s.args[0]], s.ct, s.args[0])
 
 
+# -------------------------------------------------------------------------------------------------------- broadcasting
+
+
+def _broadcasting(name: str, rules: tuple[Rule, ...], forward: Forward) -> Row:
+    """A function of two operands that broadcast. Its rules see the result, and its cotangent, with names by which the
+    operands line up with it; a binding may declare fewer."""
+    return Row(name, tuple(_lined_up(rule) for rule in rules), _lined_up_forward(forward))
+
+
+def _as_result(b: Builder, v: Var, args: tuple[Var, ...]) -> Var:
+    if not isinstance(b.types[v], Real):
+        return v
+    return as_large(b, v, larger(b, *args), *args)
+
+
+def _lined_up(rule: Rule) -> Rule:
+    return lambda b, s, i: rule(
+        b, replace(s, ct=_as_result(b, s.ct, s.args), result=_as_result(b, s.result, s.args)), i
+    )
+
+
+def _lined_up_forward(rule: Forward) -> Forward:
+    def forward(b: Builder, p: Point) -> Var:
+        result = _as_result(b, p.result, p.args)
+        if result == p.result:
+            return rule(b, p)
+        return b.prim("reshape_like", b.types[p.result], rule(b, replace(p, result=result)), p.result)
+
+    return forward
+
+
 def _entrywise(name: str, rule: Rule) -> Row:
     """A function of one operand, entry by entry: its Jacobian is diagonal."""
     return Row(name, (rule,), symmetric(rule))
 
 
 ROWS = (
-    Row("add", (_pass,), mixed(_added)),
-    Row("sub", (_pass, _subtrahend), mixed(_added)),
-    Row("mul", (_factor,), each),
-    Row("div", (_dividend, _divisor), _divided),
+    _broadcasting("add", (_pass,), mixed(_added)),
+    _broadcasting("sub", (_pass, _subtrahend), mixed(_added)),
+    _broadcasting("mul", (_factor,), each),
+    _broadcasting("div", (_dividend, _divisor), _divided),
     Row("neg", (_negated,), each),
     _entrywise("pow", _power),
-    Row("max", (_extremum(1),), _extreme(1)),
-    Row("min", (_extremum(-1),), _extreme(-1)),
+    _broadcasting("max", (_extremum(1),), _extreme(1)),
+    _broadcasting("min", (_extremum(-1),), _extreme(-1)),
     _entrywise("gelu", _of_argument("gelu'")),
     _entrywise("relu", _of_argument("heaviside")),
     _entrywise("exp", _times(lambda b, ty, x, y: y)),

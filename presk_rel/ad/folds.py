@@ -123,9 +123,11 @@ def _unpack(sweep: Sweep, op: Fold, fold: Fold, types: TupleOf, shape: _Shape) -
             sweep.refuse("cannot differentiate through a fold over a tensor of any number of leading axes")
             return
         both = b.emit(fold, TupleOf((types, stack)))
+        sweep.origin[both] = sweep.at
         last, history = b.prim("proj", types, both, attrs=(0,)), b.prim("proj", stack, both, attrs=(1,))
     else:
         last = b.emit(fold, types)
+        sweep.origin[last] = sweep.at
     sweep.add(op.acc, b.prim("proj", types.items[0], last, attrs=(0,)))
     for k, i in enumerate(shape.stacked, start=1):
         assert history is not None

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from presk_rel.ad.body import zeros_exist
 from presk_rel.ad.known import known_functions
 from presk_rel.ad.prune import Generated
 from presk_rel.ad.reads import Reads, sweep_reads
-from presk_rel.core.ir import Apply, Binding, Call, Function, Var, operands
-from presk_rel.core.shapes import absorb, substitute
+from presk_rel.core.ir import Apply, Binding, Call, DimArgs, Fold, Function, Var, operands
+from presk_rel.core.shapes import absorb, slice_type, stack_type, substitute
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Shape, TupleOf, Type
 
@@ -63,6 +64,10 @@ def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], s
         if callee is not None and callee.residuals:
             ty = forward.residual_type(made.origin[b.name], callee, functions)
             found.append(Residual(made.origin[b.name], of_callee(b), ty, callee))
+        layers = layers_split(made, b, functions, splits)
+        ty = forward.layers_type(made.origin[b.name], layers, functions) if layers is not None else None
+        if ty is not None:
+            found.append(Residual(made.origin[b.name], of_callee(b), ty, layers))
     found.sort(key=lambda r: (forward.position[r.primal], r.callee is not None))
     head, _, suffix = made.name.rpartition(".vjp")
     params = tuple(i for i, p in enumerate(own) if p.name in reads.params)
@@ -82,6 +87,19 @@ def callee_split(made: Generated, b: Binding, splits: Mapping[str, Split]) -> Sp
         return None
     found = splits.get(b.op.fn)
     return None if found is None or found.depth > DEEPEST or found.size > WIDEST else found
+
+
+def layers_split(
+    made: Generated, b: Binding, functions: Mapping[str, Function], splits: Mapping[str, Split]
+) -> Split | None:
+    """The split of the `.vjp` that the body of the backward fold `b` calls, where it keeps residuals."""
+    if b.name in made.copies or not isinstance(b.op, Fold) or b.name not in made.origin:
+        return None
+    calls = [c.op.fn for c in functions[b.op.body].bindings if isinstance(c.op, Call) and c.op.fn in splits]
+    found = splits[calls[0]] if len(calls) == 1 else None
+    if found is None or not found.residuals or found.depth > DEEPEST or found.size > WIDEST:
+        return None
+    return found
 
 
 def _passed(made: Generated, b: Binding, splits: Mapping[str, Split]) -> tuple[Var, ...]:
@@ -120,10 +138,23 @@ class Forward:
     def residual_type(self, name: Var, callee: Split, functions: Mapping[str, Function]) -> Type:
         """The type of the callee's residuals where the binding calls it."""
         call = self.call(name)
-        given = dict(call.dim_args)
-        params = [substitute(p.type, given, {}) for p in functions[call.fn].params]
+        return self._seen(name, callee, functions[call.fn], call.dim_args, [self.types[v] for v in call.args])
+
+    def layers_type(self, name: Var, layers: Split, functions: Mapping[str, Function]) -> Type | None:
+        """The type of the stack of the residuals of the fold's iterations; None where they have none, or no zeros."""
+        op = self.function.bindings[self.position[name]].op
+        if not isinstance(op, Fold):
+            raise PreskBug("ad", f"{self.function.name}/{name} is no fold")
+        slices = [slice_type(op.count, self.types[v]) for v in op.stacked]
+        args = [*(t for t in slices if t is not None), *(self.types[v] for v in (op.acc, *op.extras))]
+        ty = self._seen(name, layers, functions[op.body], op.dim_args, args)
+        return stack_type(op.count, ty) if zeros_exist(ty) else None
+
+    def _seen(self, name: Var, callee: Split, f: Function, dim_args: DimArgs, args: list[Type]) -> Type:
+        """The type of the callee's residuals in terms of the caller."""
+        given = dict(dim_args)
         prefixes: dict[str, Shape] = {}
-        problem = absorb(params, [self.types[v] for v in call.args], prefixes)
+        problem = absorb([substitute(p.type, given, {}) for p in f.params], args, prefixes)
         if problem is not None:
             raise PreskBug("ad", f"{self.function.name}/{name}: {problem}")
         return substitute(substitute(callee.type, given, {}), {}, prefixes)

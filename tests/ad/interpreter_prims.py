@@ -11,7 +11,7 @@ import mpmath as mp
 import numpy as np
 
 from presk_rel.core.ir import Program
-from presk_rel.elab.broadcast import align
+from presk_rel.elab.broadcast import align, broadcast
 from presk_rel.elab.ty import Hyper, Idx, Mask, Params, Real, Shape, Type, field_names
 from presk_rel.smt.linear import Linear
 from tests.ad.interpreter_values import Array, Value, asarray, is_real, scalar, tree
@@ -77,7 +77,9 @@ def _leafwise(f: Callable[[Any, Any], Any]) -> Callable[[Use], Value]:
         if isinstance(u.type, Hyper):
             return f(x, y)
         rank = max(x.ndim, y.ndim)
-        wide = [widen(v, u.shape(i), u.result, rank) for i, v in enumerate((x, y))]
+        large = broadcast(u.shape(0), u.shape(1), _same)  # the declared type of the result may lack names
+        assert large is not None
+        wide = [widen(v, u.shape(i), large, rank) for i, v in enumerate((x, y))]
         return asarray(f(*wide))
 
     return binary

@@ -11,7 +11,21 @@ from presk_rel.ad.row import Opaque, constant
 from presk_rel.core.ir import Attr, Binding, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.typing_rules import infer
-from presk_rel.elab.ty import SCALAR_REAL, Applied, Hyper, Idx, Key, Mask, Params, Stacked, TupleOf, Type
+from presk_rel.elab.ty import (
+    SCALAR_REAL,
+    Applied,
+    Axis,
+    Hyper,
+    Idx,
+    Key,
+    Mask,
+    Params,
+    Real,
+    Shape,
+    Stacked,
+    TupleOf,
+    Type,
+)
 from presk_rel.smt.linear import constant as length
 from tests.ad.check import check_duality, check_gradient, weighted, with_directional
 from tests.ad.programs import IN, LINEAR, MLP, OUT, B, D, real
@@ -155,11 +169,19 @@ DIMS = {"B": 2, "D": 3, "In": 2, "Out": 2}
 CASES = [pytest.param(op, example, id=f"{op}-{i}") for op, found in EXAMPLES.items() for i, example in enumerate(found)]
 
 
-def loss_of(op: str, example: Example) -> Program:
-    """`loss(c, x) = Σ c · op(x.0, x.1, …)`, over the leaves of the result."""
+def without_names(ty: Type) -> Type:
+    """A tensor type with no axis named."""
+    return (
+        Real(Shape(ty.shape.prefix, tuple(Axis(None, a.length) for a in ty.shape.axes))) if isinstance(ty, Real) else ty
+    )
+
+
+def loss_of(op: str, example: Example, names: bool = True) -> Program:
+    """`loss(c, x) = Σ c · op(x.0, x.1, …)`, over the leaves of the result, which has names of axes where `names`."""
     attrs, types, declared = example
     result = declared or infer(PRIMS[op], attrs, types, S, {m.name: m for m in (LINEAR, MLP)})
     assert not isinstance(result, str), result
+    result = result if names else without_names(result)
     body = [Binding(f"x{i}", ty, Prim("proj", (i,), ("x",))) for i, ty in enumerate(types)]
     body.append(Binding("y", result, Prim(op, attrs, tuple(f"x{i}" for i in range(len(types))))))
     program = Program({m.name: m for m in (LINEAR, MLP)}, {})
@@ -209,6 +231,12 @@ def test_the_first_derivative_is_the_central_difference(op: str, example: Exampl
 def test_the_second_derivative_is_the_central_difference_of_the_first(op: str, example: Example):
     program = with_directional(loss_of(op, example), "loss")
     check_gradient(program, "loss∂", DIMS, lead=(2,))
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_a_binding_may_declare_fewer_names_than_its_operation_gives(op: str, example: Example):
+    check_gradient(loss_of(op, example, names=False), "loss", DIMS, lead=(2,))
+    check_duality(with_directional(loss_of(op, example, names=False), "loss"), "loss∂", DIMS, lead=(2,))
 
 
 @pytest.mark.parametrize(("op", "example"), CASES)
