@@ -11,6 +11,7 @@ from presk_rel.elab.declared import Declared
 from presk_rel.elab.symbols import type_forms
 from presk_rel.elab.ty import Applied, Instance, ModuleValue, Params, Type
 from presk_rel.elab.typeexpr import IN_FUNCTION, type_of
+from presk_rel.rules.analysis import ImplicitDim
 from presk_rel.smt.linear import symbol
 from presk_rel.syntax import ast
 
@@ -71,19 +72,34 @@ class Signature:
 
 
 def elaborate_signatures(elab: Elab) -> dict[str, Signature]:
-    """Every function's signature by declaration id, in order; W0001 for implicit dimensions, E1027 in a module."""
+    """Every function's signature by declaration id, in order; W0001 for implicit dimensions."""
     for implicit in elab.names.implicit:
-        elab.diagnostics.warning(
-            "W0001",
-            f"`{implicit.name}` is not declared: it is taken as a dimension of this function",
-            implicit.span,
-            help=f"declare it: dim {implicit.name}, or {{{implicit.name} : dim}}",
-        )
+        _implicit(elab, implicit)
     out: dict[str, Signature] = {}
     for declared in elab.declared.values():
         if isinstance(declared.node, ast.Fn):
             out[declared.id] = _signature(elab, declared, declared.node)
     return out
+
+
+def _implicit(elab: Elab, implicit: ImplicitDim) -> None:
+    """W0001; E1026 where the function has a value of that name, which was probably meant."""
+    name, function = implicit.name, elab.declared[implicit.function].node
+    assert isinstance(function, ast.Fn)
+    if any(p.name.text == name for p in function.params):
+        elab.error(
+            "E1026",
+            f"the length `{name}` cannot be the argument `{name}`: lengths are known before any value is",
+            implicit.span,
+            help=f"make it a dimension, {{{name} : dim}}, which its uses as a number may read too",
+        )
+        return
+    elab.diagnostics.warning(
+        "W0001",
+        f"`{name}` is not declared: it is taken as a dimension of this function",
+        implicit.span,
+        help=f"declare it: dim {name}, or {{{name} : dim}}",
+    )
 
 
 def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:

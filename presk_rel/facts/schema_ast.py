@@ -69,7 +69,8 @@ AST_ROWS: tuple[RelationRow, ...] = (
     _input("extent(decl mentions#)", "{decl} has {mentions} mentions"),
     _input("joint(decl calling)", "{decl} composes several modules, or is a model; {calling} is a call of its apply"),
     # calls.dl: derived
-    _derived("same(decl other)", "{decl} is another name of the instance {other}"),
+    _derived("same(decl other)", "{decl} is directly another name of the instance {other}"),
+    _derived("joint_named(decl calling)", "{decl} names a composition or a model, a call of whose apply is {calling}"),
     _derived("is_joint(decl)", "the instance {decl} composes several modules, or is a model"),
     _derived("includes(decl)", "{decl} is a module or a model"),
     _derived("leads(decl index# target)", "by its mention number {index}, {decl} needs {target}"),

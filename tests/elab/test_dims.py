@@ -56,6 +56,15 @@ def test_numbers_end_at_ten_to_the_eighteenth() -> None:
     assert check(text).codes == ["E1029"]
 
 
+def test_no_argument_is_the_length_of_another() -> None:
+    found = check("fn f(n : nat, x : ℝ[n]) -> ℝ[n] = x\n").only
+    assert (found.code, found.help) == (
+        "E1026",
+        "make it a dimension, {n : dim}, which its uses as a number may read too",
+    )
+    assert accepted("fn f{n : dim}(x : ℝ[n]) -> ℝ[n] = x * real(n)\n").result("f") == "ℝ[n]"
+
+
 def test_an_undeclared_dimension_of_a_signature_is_implicit() -> None:
     checked = check("fn f(x : ℝ[batch: N, model: M]) -> ℝ[batch: N] = sum(axis model, x)\n")
     assert checked.codes == ["W0001", "W0001"]

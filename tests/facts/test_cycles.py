@@ -79,3 +79,18 @@ def test_long_chains_and_rings() -> None:
     assert cycles(chain + f"fn f{many}(x) = x\n") == []
     (ring,) = cycles(chain + f"fn f{many}(x) = f0(x)\n")
     assert len(ring[1]) == many + 1
+
+
+def test_chains_of_names_cost_what_they_are_long() -> None:
+    """Twice the names, twice the facts derived: of types, of models, and of what is called through them."""
+
+    def derived(n: int) -> int:
+        types = "".join(f"type T{i} = T{i + 1}\n" for i in range(n)) + f"type T{n} = ℝ[]\n"
+        models = "".join(f"model M{i} = M{i + 1}\n" for i in range(n)) + f"model M{n} = A ∘ A\n"
+        aliases = "".join(f"type N{i} = N{i + 1}\n" for i in range(n)) + f"type N{n} = M0\n"
+        text = f"module A {{ fn apply(x) = x }}\n{types}{models}{aliases}fn f(n : N0, x : T0) = n.apply(x)\n"
+        relations = names(text).relations
+        return sum(len(relations.table(name)) for name in relations.tables)
+
+    small, large = derived(40), derived(80)
+    assert large < 2.1 * small
