@@ -1,0 +1,124 @@
+"""The checker's own reading of rules: S-expressions, attributes computed exactly, facts about constants and types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from presk_rel.core.prims import PRIMS
+from presk_rel.elab.ty import Params, Real, TupleOf
+
+Sexp = str | list["Sexp"]
+Bound = Mapping[str, object]
+
+KEYWORDS = {
+    "axis?": (":axis", ":axis?"), "axis": (":axis",), "name": (":name",), "int": (":n", ":index"),
+    "rational": (":value",), "dim": (":dim",),
+}  # fmt: skip
+
+
+def read(text: str) -> Sexp:
+    """An S-expression as nested lists."""
+    stack: list[list[Sexp]] = [[]]
+    for token in re.findall(r"[()]|[^\s()]+", text):
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            done = stack.pop()
+            stack[-1].append(done)
+        else:
+            stack[-1].append(token)
+    (whole,) = stack
+    (expression,) = whole
+    return expression
+
+
+def parts(pattern: list[Sexp]) -> tuple[str, dict[str, Sexp], list[Sexp]]:
+    """Operation, keyword arguments, operands."""
+    op, *rest = pattern
+    keywords: dict[str, Sexp] = {}
+    while rest and isinstance(rest[0], str) and rest[0].startswith(":"):
+        keywords[rest[0]] = rest[1]
+        rest = rest[2:]
+    return str(op), keywords, rest
+
+
+def attributes(op: str, keywords: Mapping[str, Sexp], bound: Bound) -> tuple[object, ...]:
+    """The attributes that a pattern asks for, under the substitution. An optional axis may be absent."""
+    found: list[object] = []
+    for kind in PRIMS[op].attrs:
+        sexp = next((keywords[k] for k in KEYWORDS[kind] if k in keywords), None)
+        value = None if sexp is None else evaluate(sexp, bound, rational=kind == "rational")
+        if kind == "axis?" and value in (None, ""):
+            continue
+        found.append(value)
+    return tuple(found)
+
+
+def evaluate(sexp: Sexp, bound: Bound, *, rational: bool) -> object:
+    """An attribute: a variable, a number, or exact arithmetic on attributes."""
+    if isinstance(sexp, list):
+        name, *rest = sexp
+        return arithmetic(str(name), [evaluate(a, bound, rational=rational) for a in rest])
+    if re.fullmatch(r"-?\d+(/\d+)?", sexp):
+        return Fraction(sexp) if rational else int(sexp)
+    return bound[sexp]
+
+
+def arithmetic(name: str, values: list[object]) -> object:
+    match name, values:
+        case "+", [Fraction() | int() as a, Fraction() | int() as b]:
+            return a + b
+        case "-", [Fraction() | int() as a, Fraction() | int() as b]:
+            return a - b
+        case "-", [Fraction() | int() as a]:
+            return -a
+        case "*", [Fraction() | int() as a, Fraction() | int() as b]:
+            return a * b
+        case "/", [Fraction() | int() as a, Fraction() | int() as b]:
+            return Fraction(a) / Fraction(b)
+        case "pow", [Fraction() as a, int() as n] if 0 <= n <= 4096:
+            return a**n
+        case "abs", [Fraction() | int() as a]:
+            return abs(a)
+        case _:
+            raise ValueError(f"no arithmetic `{name}` of {values}")
+
+
+# ---------------------------------------------------------------------------------------------------------- facts
+
+
+def tensors(ty: object) -> bool:
+    return isinstance(ty, Real | Params) or (isinstance(ty, TupleOf) and all(tensors(t) for t in ty.items))
+
+
+def entries(ty: Real) -> Fraction | None:
+    product = Fraction(1)
+    for axis in ty.shape.axes:
+        if not axis.length.is_constant:
+            return None
+        product *= axis.length.const
+    return None if ty.shape.prefix is not None else product
+
+
+def constant_fact(name: str, values: list[object]) -> bool:
+    match name, values:
+        case "distinct", [str() as a, str() as b] | [int() as a, int() as b]:
+            return a != b
+        case "nonzero", [Fraction() | int() as c]:
+            return c != 0
+        case "positive", [Fraction() | int() as c]:
+            return c > 0
+        case "negative", [Fraction() | int() as c]:
+            return c < 0
+        case "even", [int() as n]:
+            return n % 2 == 0
+        case "odd", [int() as n]:
+            return n % 2 == 1
+        case "at-least-1", [int() as n]:
+            return n >= 1
+        case "small", [int() as n]:
+            return n <= 64
+        case _:
+            return False
