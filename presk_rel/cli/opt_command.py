@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from presk_rel.cli.common import (
@@ -10,6 +12,7 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    lowering_options,
     naturals,
     required,
     session,
@@ -21,6 +24,7 @@ from presk_rel.cli.common import (
 @common_options
 @entry_option
 @dims_option
+@lowering_options
 @click.option("--report", "with_report", is_flag=True, help="Add the table before/after, the rules fired, and times.")
 def command(
     file: str,
@@ -30,6 +34,8 @@ def command(
     debug: bool,
     entry: str | None,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     with_report: bool,
 ) -> None:
     """Print the optimized PSK-Core of an entry."""
@@ -41,6 +47,7 @@ def command(
 
         name, bound = required(entry), naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.mode, program.unroll_stack = mode, unroll_stack
         program.entry(name)
         optimized = program.optimized(name, bound)
         core = print_function(optimized.program.functions[name])

@@ -12,6 +12,7 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    lowering_options,
     naturals,
     required,
     session,
@@ -23,6 +24,7 @@ from presk_rel.cli.common import (
 @common_options
 @entry_option
 @dims_option
+@lowering_options
 @click.option("--verify", is_flag=True, help="Re-check the proof independently, and sample its rules over balls.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Print step N alone, in full.")
 def command(
@@ -33,6 +35,8 @@ def command(
     debug: bool,
     entry: str | None,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     verify: bool,
     step: int | None,
 ) -> None:
@@ -44,6 +48,7 @@ def command(
 
         name, bound = required(entry), naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.mode, program.unroll_stack = mode, unroll_stack
         program.entry(name)
         optimized = program.optimized(name, bound)
         document: dict[str, Any] = proof_document(optimized.proof)
