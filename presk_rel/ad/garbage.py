@@ -4,12 +4,12 @@ again and again, which takes more than linear time."""
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def collection_paused() -> Generator[None]:
     """No collection of cycles inside; afterwards as it was before."""
     was_on = gc.isenabled()
     gc.disable()

@@ -7,9 +7,10 @@ import random
 import mpmath as mp
 import pytest
 
-from presk_rel.ad.reverse import Remat
-from presk_rel.core.ir import Program
-from tests.ad.check import BITS, check_duality, check_gradient, with_directional, with_operators
+from presk_rel.ad.graph import callees_first
+from presk_rel.ad.reverse import Remat, differentiate
+from presk_rel.core.ir import Fold, Prim, Program
+from tests.ad.check import BITS, check_duality, check_gradient, with_directional, with_gradient, with_operators
 from tests.ad.interpreter import evaluate
 from tests.ad.interpreter_values import flat, random_value
 from tests.ad.programs import read
@@ -190,3 +191,17 @@ def test_each_layer_drops_by_its_own_key(remat: Remat):
 def test_a_stack_of_no_or_one_layer_has_a_gradient(depth: int):
     p: Program = with_operators(read(DROPOUT), "loss")
     check_gradient(p, "loss", DIMS | {"L": depth}, remat="store")
+
+
+def test_store_runs_the_forward_pass_of_a_layer_once():
+    done = differentiate(with_gradient(read(DROPOUT), "loss"), "store")
+    layer = [n for n in callees_first(done.functions, ["loss∇"]) if n.startswith("Layer")]
+    assert sorted(layer) == ["Layer.apply.bwd", "Layer.apply.fold_bwd_kept", "Layer.apply.fold_fwd", "Layer.apply.fwd"]
+    draws = [n for n in layer for b in done.functions[n].bindings if isinstance(b.op, Prim) and b.op.op == "tanh"]
+    assert draws == ["Layer.apply.fwd"]
+
+
+def test_the_keys_of_the_layers_are_stacked():
+    done = differentiate(with_gradient(read(DROPOUT), "loss"), "recompute")
+    (scan,) = (b for b in done.functions["loss.vjp"].bindings if isinstance(b.op, Fold) and b.op.body == "Layer.apply")
+    assert str(scan.type) == "((ℝ[batch: B, model: D], key), (ℝ[L, batch: B, model: D], key[L]))"

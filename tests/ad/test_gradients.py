@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from random import Random
 
 import pytest
@@ -133,6 +134,19 @@ def size(p: Program) -> int:
 def test_bindings_grow_linearly(make, remat: Remat):
     small, middle, large = (size(differentiate(make(n), remat)) for n in (50, 100, 200))
     assert large - middle <= 2 * (middle - small) + 20
+
+
+def work(p: Program, remat: Remat) -> int:
+    """How many functions of Python a differentiation calls: the same on every machine."""
+    profile = cProfile.Profile()
+    profile.runcall(differentiate, p, remat)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+@pytest.mark.parametrize("remat", ["store", "recompute"])
+@pytest.mark.parametrize("make", [chain, calls])
+def test_ten_times_the_bindings_take_at_most_twelve_times_the_work(make, remat: Remat):
+    assert work(make(1500), remat) <= 12 * work(make(150), remat)
 
 
 @pytest.mark.parametrize("remat", ["store", "recompute"])

@@ -191,6 +191,12 @@ def loss_of(op: str, example: Example, names: bool = True) -> Program:
     return Program(program.modules, {"loss": loss})
 
 
+def named_result(op: str, example: Example) -> bool:
+    """Whether the result of an example has axes with names."""
+    y = loss_of(op, example).functions["loss"].params[0].type
+    return without_names(y) != y
+
+
 def map_of(op: str, example: Example) -> Program:
     """`map(x) = op(x.0, x.1, …)`."""
     program = loss_of(op, example)
@@ -233,7 +239,7 @@ def test_the_second_derivative_is_the_central_difference_of_the_first(op: str, e
     check_gradient(program, "loss∂", DIMS, lead=(2,))
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@pytest.mark.parametrize(("op", "example"), [c for c in CASES if named_result(*c.values)])
 def test_a_binding_may_declare_fewer_names_than_its_operation_gives(op: str, example: Example):
     check_gradient(loss_of(op, example, names=False), "loss", DIMS, lead=(2,))
     check_duality(with_directional(loss_of(op, example, names=False), "loss"), "loss∂", DIMS, lead=(2,))
