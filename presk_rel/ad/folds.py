@@ -18,10 +18,10 @@ from presk_rel.ad.builder import Builder
 from presk_rel.ad.sweep import Sweep, Writer, wrt
 from presk_rel.ad.tangent import has_tangent, without_tangent
 from presk_rel.core.ir import Call, DimArgs, Fold, Function, Param, Prim, Var
-from presk_rel.core.shapes import slice_type, stack_type, tangent
+from presk_rel.core.shapes import prefixes_in, slice_type, stack_type, tangent
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Params, Real, TupleOf, Type, field_names, field_type
-from presk_rel.smt.linear import Linear, symbol
+from presk_rel.smt.linear import Linear, constant, symbol
 
 
 def copy_fold(b: Builder, ty: Type, op: Fold, user: Var) -> tuple[Var, Var]:
@@ -56,8 +56,7 @@ def fold_adjoint(sweep: Sweep, op: Fold, whole: Var, ct: Var) -> None:
     shape = _shape(body, n)
     acc = b.types[op.acc]
     if stack_type(op.count, acc) is None:
-        reason = without_tangent(acc) or f"a tensor of any number of leading axes ({acc})"
-        sweep.refuse(f"cannot differentiate through a fold whose accumulator has no stack: it holds {reason}")
+        _refuse(sweep, "accumulator", acc)
         return
     parts = _cotangents(sweep, op, ct)
     stack = b.prim("proj", _item(b.types[whole], 1), whole, attrs=(1,))
@@ -71,6 +70,23 @@ def fold_adjoint(sweep: Sweep, op: Fold, whole: Var, ct: Var) -> None:
     backward = _backward_body(sweep.writer, body, n, parts.stack is not None)
     fold = Fold(op.count, backward, op.dim_args, args, first, op.extras, not op.reverse, bool(shape.stacked))
     _unpack(sweep, op, fold, types, shape)
+
+
+def _refuse(sweep: Sweep, what: str, ty: Type) -> None:
+    reason, hint = _unstackable(ty)
+    sweep.refuse(f"cannot differentiate through a fold whose {what} has no stack: it holds {reason}", hint)
+
+
+def _unstackable(ty: Type) -> tuple[str, str]:
+    """The part of a type of which there is no stack, in words, and what to do about it."""
+    if prefixes_in(ty):
+        hint = "write the leading axes out in the function that takes the gradient, or unroll the stack"
+        return f"a tensor of any number of leading axes ({ty})", hint
+    part = ty
+    while isinstance(part, TupleOf):
+        part = next(t for t in part.items if stack_type(constant(1), t) is None)
+    hint = "what does not change from one iteration to the next is an extra argument"
+    return without_tangent(part) or str(part), hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +136,7 @@ def _unpack(sweep: Sweep, op: Fold, fold: Fold, types: TupleOf, shape: _Shape) -
     if fold.scan:
         stack = stack_type(op.count, types)
         if stack is None:
-            sweep.refuse("cannot differentiate through a fold over a tensor of any number of leading axes")
+            _refuse(sweep, "cotangent", types)
             return
         both = b.emit(fold, TupleOf((types, stack)))
         sweep.origin[both] = sweep.at

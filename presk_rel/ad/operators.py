@@ -77,7 +77,8 @@ def refusal(site: Binding, op: Grad | Vjp | Jvp, f: Function) -> Diagnostic | No
     why_not = without_tangent(found)
     if why_not is None or _declares_tangent(site, found):
         return None
-    return Diagnostic("E6002", f"{what}: its type {found} holds {why_not}", site.span)
+    hint = "let the function take, and give, only what one differentiates; the rest it may capture: λ x. f(x, key)"
+    return Diagnostic("E6002", f"{what}: its type {found} holds {why_not}", site.span, help=hint)
 
 
 def _declares_tangent(site: Binding, ty: Type) -> bool:

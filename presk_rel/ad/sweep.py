@@ -54,9 +54,9 @@ class Sweep:
         ty = tangent(self.b.types[v])
         self.cts[v] = ct if old is None else self.b.prim("add", ty, old, ct)
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str, hint: str | None = None) -> None:
         """E6002 at the binding at hand."""
-        self.refusals.append(Diagnostic("E6002", why, self.b.span))
+        self.refusals.append(Diagnostic("E6002", why, self.b.span, help=hint))
 
 
 def wrt(function: Function) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Program
-from presk_rel.diagnostics import PreskError
+from presk_rel.diagnostics import Diagnostic, PreskError
 from tests.ad.check import check_duality, check_gradient, with_directional
 from tests.ad.interpreter_values import flat
 from tests.ad.programs import read
@@ -176,17 +176,17 @@ def test_forward_mode_is_dual_to_reverse_mode(name: str):
     check_duality(p, of, DIMS)
 
 
-def refusal(text: str) -> str:
+def refusal(text: str) -> Diagnostic:
     with pytest.raises(PreskError) as refused:
         differentiate(read(text))
     (said,) = refused.value.diagnostics
     assert said.code == "E6002"
     assert refused.value.exit_status == 1
-    return said.message
+    return said
 
 
 def test_a_fold_whose_leading_axes_no_caller_says_is_refused_with_the_reason():
-    message = refusal("""
+    said = refusal("""
 fn body{D}(s : ℝ[D], a : ℝ[..., D]) -> ℝ[..., D] {
   %2 : ℝ[..., D] = mul a, s
   return %2
@@ -203,4 +203,32 @@ fn main{D L}(s : ℝ[L, D], x : ℝ[..., D]) -> ℝ[..., D] {
   return %4
 }
 """)
-    assert "leading axes" in message
+    assert "leading axes" in said.message
+    assert said.help is not None and "leading axes" in said.help
+    assert said.span is not None
+
+
+def test_a_hyperparameter_in_the_accumulator_is_refused_with_the_reason():
+    said = refusal("""
+fn body{D}(s : ℝ[D], a : (ℝ[D], nat)) -> (ℝ[D], nat) {
+  %2 : ℝ[D] = a.0
+  n : nat = a.1
+  %4 : ℝ[D] = mul %2, s
+  %5 : (ℝ[D], nat) = (%4, n)
+  return %5
+}
+fn loss{D L}(s : ℝ[L, D], n : nat, x : ℝ[D]) -> ℝ[] {
+  %3 : (ℝ[D], nat) = (x, n)
+  %4 : (ℝ[D], nat) = fold L body{D = D}(stacked s; acc %3)
+  %5 : ℝ[D] = %4.0
+  %6 : ℝ[] = mean %5
+  return %6
+}
+fn main{D L}(s : ℝ[L, D], n : nat, x : ℝ[D]) -> ℝ[D] {
+  %3 : (ℝ[D]) -> ℝ[] = closure loss{D = D, L = L}[s, n]
+  %4 : (ℝ[D]) -> ℝ[D] = grad %3
+  %5 : ℝ[D] = apply %4(x)
+  return %5
+}
+""")
+    assert "a hyperparameter (nat)" in said.message
