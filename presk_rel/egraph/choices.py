@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.extract import Choice, Choices, ClassId
-from presk_rel.egraph.language import HeadId, Terms
+from presk_rel.egraph.language import INPUT, HeadId, Terms
 from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.snapshot import Graph
@@ -46,7 +46,8 @@ def loaded_args(terms: Terms, term: TermId) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Weights:
-    """Costs of e-nodes, twice the model's, so that at equal cost a node of the start program is the cheaper one."""
+    """Costs of e-nodes, four times the model's and 2 per binding: at equal cost fewer bindings win, and among those a
+    node of the start program over a new one."""
 
     terms: Terms
     model: CostModel
@@ -61,7 +62,7 @@ class Weights:
             types = self.terms.table.types
             h = self.terms.heads[head]
             work = self.model.work(h.op, h.attrs, tuple(types[t] for t in operands), types[h.type])
-            known = self._units[key] = 2 * work.units
+            known = self._units[key] = 4 * work.units + (0 if h.op == INPUT else 2)
         return known
 
 

@@ -59,11 +59,16 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ the program
 
-    def load(self, nodes: list[tuple[TermId, tuple[int, ...]]], equal: list[tuple[TermId, TermId]]) -> None:
+    def load(
+        self,
+        nodes: list[tuple[TermId, tuple[int, ...]]],
+        equal: list[tuple[TermId, TermId]],
+        also: frozenset[str] | set[str] = frozenset(),
+    ) -> None:
         """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those
-        in `equal` are known to be."""
+        in `equal` are known to be. `also`: primitives that count as present, so that rules about them are loaded."""
         coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
-        ops = {c.op for _, c, _ in coded if c.op is not None}
+        ops = {c.op for _, c, _ in coded if c.op is not None} | also
         self.rules, reached = usable(self.rules, ops)
         codes = [primitive_code(op) for op in PRIMS if op in reached]
         arities = sorted({len(c.columns) - 1 for _, c, _ in coded if c.op is None})
@@ -137,7 +142,8 @@ class Session:
                 columns.append(head.type)
             columns += [a if a >= 0 else -1 - a for a in args]
             rows.setdefault(code.name, []).append("\t".join([str(t), *(_cells(columns))]))
-        rows["node"] = [f"{t}\t{self.terms.type[t]}" for t, _, _ in coded]
+        if coded:
+            rows["node"] = [f"{t}\t{self.terms.type[t]}" for t, _, _ in coded]
         for name, lines in rows.items():
             (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -148,7 +154,8 @@ class Session:
                 forms += _loader(self.codes[name])
         facts = "(set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)"
         node = f"(rule ((in_node i t)) ({facts}) :ruleset load)"
-        return [*forms, "(relation in_node (i64 i64))", '(input in_node "node.tsv")', node]
+        files = ['(input in_node "node.tsv")'] if (folder / "node.tsv").exists() else []
+        return [*forms, "(relation in_node (i64 i64))", *files, node]
 
     def _supply_facts(self) -> None:
         """What conditions ask about types, for every type that is new."""
@@ -175,16 +182,18 @@ class Session:
                 raise PreskBug("egraph", f"egglog panics at `{form[:200]}`: {e}") from e
             raise
 
-    def step(self, ruleset: str) -> bool:
-        """Run a ruleset once; whether anything changed."""
+    def step(self, ruleset: str, most: int | None = None) -> None:
+        """Run a ruleset once. A rule with more matches than `most` does nothing (the search then starts anew instead of
+        from what changed, so it is slower)."""
         self._do(f"(run-schedule (saturate {STAGE_RULESET}))")
-        (output,) = self._do(f"(run {ruleset} 1)")
-        updated = bool(output.report.updated)
-        if updated:
-            self._do("(run retire 1)")
-        if updated and asked(self.rules):
+        if most is None:
+            self._do(f"(run {ruleset} 1)")
+        else:
+            bounded = f"(let-scheduler bounded (back-off :match-limit {most} :ban-length 1000))"
+            self._do(f"(run-schedule {bounded} (run-with bounded {ruleset}))")
+        self._do("(run retire 1)")
+        if asked(self.rules):
             self._answer()
-        return updated
 
     def _answer(self) -> None:
         """Ask the typing rules of Core what `typed` conditions want to know and did not before."""

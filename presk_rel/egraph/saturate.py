@@ -22,8 +22,8 @@ class Limits:
     its report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow
     the graph, `growth` what one of them may add in a step before it is banned for the next rounds."""
 
-    e_nodes: int = 20_000
-    instances: int = 40_000
+    e_nodes: int = 10_000
+    instances: int = 20_000
     seconds: float = 30.0
     expansions: int = 6
     simplifications: int = 1_000
@@ -61,47 +61,51 @@ class _Run:
             self.stop = "seconds"
         return self.stop is not None
 
-    def simplify(self) -> bool:
-        """To a fixed point; whether anything changed."""
-        changed = False
-        for _ in range(self.limits.simplifications):
-            if not self.pass_over(["simplify", *self.named("collect")]):
-                return changed
-            changed = True
-            if self.stop is not None:
-                return changed
-        self.stop = "rounds"
-        return changed
+    def step(self, ruleset: str, most: int | None = None) -> int:
+        """One step of a ruleset; by how much the graph and its log grew. (Whatever changes it is logged.)"""
+        seen = self.nodes + self.instances
+        self.session.step(ruleset, most)
+        self.nodes, self.instances = self.session.counts()
+        return self.nodes + self.instances - seen
+
+    def most(self) -> int | None:
+        """How often a rule that pairs nodes may match in one step: as it likes while the graph is not much larger than
+        the program, for then its classes are small."""
+        grown = self.nodes + self.instances > 2 * self.before + 200
+        return max(self.limits.growth, self.before) if grown else None
 
     def named(self, kind: str) -> list[str]:
         return [r for r in self.session.rulesets if r.startswith(kind)]
 
-    def pass_over(self, rulesets: list[str]) -> bool:
-        """One step of each; whether anything changed."""
+    def simplify(self) -> bool:
+        """To a fixed point; whether anything changed."""
         changed = False
-        for ruleset in rulesets:
-            if self.session.step(ruleset):
-                changed = True
-                self.nodes, self.instances = self.session.counts()
+        for _ in range(self.limits.simplifications):
+            grown = self.step("simplify")
+            for ruleset in self.named("collect"):
                 if self.over():
-                    break
+                    return True
+                grown += self.step(ruleset, self.most())
+            if self.over() or not grown:
+                return changed or grown > 0
+            changed = True
+        self.stop = "rounds"
         return changed
 
     def expand(self, round_: int) -> bool:
-        """One step of each growing rule that is not banned."""
+        """One step of each growing rule that is not banned; whether anything changed, or may yet."""
         changed = False
         for ruleset in self.named("expand"):
             if self.banned.get(ruleset, 0) > round_:
                 changed = True
                 continue
-            changed |= self.session.step(ruleset)
-            seen = self.nodes + self.instances
-            self.nodes, self.instances = self.session.counts()
-            if self.nodes + self.instances - seen > self.limits.growth << self.bans.get(ruleset, 0):
+            grown = self.step(ruleset, self.most())
+            changed |= grown > 0
+            if grown > self.limits.growth << self.bans.get(ruleset, 0):
                 self.bans[ruleset] = self.bans.get(ruleset, 0) + 1
                 self.banned[ruleset] = round_ + 1 + self.bans[ruleset]
             if self.over():
-                return changed
+                break
         return changed
 
 
