@@ -74,7 +74,7 @@ class Program:
 
     def export(self) -> str:
         """The program as readable PyTorch."""
-        return self.session.exported()
+        return self.session.exported().source
 
     def compile(
         self,

@@ -10,6 +10,7 @@ import click
 from presk_rel import __version__
 
 COMMANDS = {
+    "bench": "Time an entry on torch against PyTorch itself.",
     "check": "Find all mistakes of a program, with counterexamples.",
     "conform": "Compare the torch executor with the proven result.",
     "dump": "Print a program at a stage of the pipeline.",
@@ -24,7 +25,7 @@ COMMANDS = {
 }
 """Name and one-line help of every command; the file `cli/<name>_command.py` defines `command`."""
 
-RESERVED = ("bench", "train", "serve", "data", "solve", "fmt", "lsp", "report")
+RESERVED = ("train", "serve", "data", "solve", "fmt", "lsp", "report")
 """Names kept for later commands."""
 
 

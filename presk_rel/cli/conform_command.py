@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,18 +19,28 @@ from presk_rel.cli.common import (
     session,
     source_path,
 )
+from presk_rel.diagnostics import PreskError
 from presk_rel.pipeline import Request
+
+if TYPE_CHECKING:
+    from presk_rel.pipeline import Session
+
+ALL_DIMS = 2
+"""What a dim is that `--all` has no number for."""
 
 
 @click.command("conform", epilog="Example:  presk conform examples/mlp.psk --entry mse_grad --dim B=2 --dim D=4")
 @common_options
 @entry_option
+@click.option("--all", "every", is_flag=True, help="Every function that runs; dims not given are 2.")
 @dims_option
 @inputs_options
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="[default: f64]")
 @click.option("--device", default="cpu", help="[default: cpu]")
 @click.option("--bits", type=int, default=256, metavar="N", help="Proven bits of the exact side.  [default: 256]")
-@click.option("--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32, 0.05 for bf16]")
+@click.option(
+    "--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32, 0.05 for bf16]"
+)
 def command(
     file: str,
     consts: tuple[str, ...],
@@ -38,6 +48,7 @@ def command(
     as_json: bool,
     debug: bool,
     entry: str | None,
+    every: bool,
     dims: tuple[str, ...],
     args: tuple[str, ...],
     seed: int,
@@ -50,33 +61,66 @@ def command(
     report = Report("conform", as_json, debug)
 
     def body() -> Outcome:
-        from presk_rel.exec.conform import BOUNDS, distance
-        from presk_rel.exec.exact.run import Options
+        from presk_rel.exec.conform import BOUNDS
         from presk_rel.exec.literals import arguments
 
         allowed = BOUNDS[dtype] if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
-        name = program.entry(required(entry)).name
         request = Request(arguments(args), naturals(dims, "--dim"), seed)
-        exact = program.run_exact(name, request, Options(bits=bits))
-        found = distance(exact.value, program.run_torch(name, request, dtype, device).value)
-        holds = found.relative <= allowed and not found.differing
-        document = {
-            "entry": name, "dtype": dtype, "device": device, "dims": dict(exact.dims), "seed": seed,
-            "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
-            "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
-            "bound": float(allowed), "conforms": holds,
-        }  # fmt: skip
-        relation = "≤" if found.relative <= allowed else ">"
-        where = f" at {found.where}" if found.where else ""
-        text = (
-            f"{'conforms' if holds else 'does NOT conform'}: {name} on {device} in {dtype} is within "
-            f"{float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
-            f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e})"
-        )
-        return Outcome(document, text, 0 if holds else 1)
+        if every:
+            return _all(program, request, dtype, device, bits, allowed)
+        return _one(program, program.entry(required(entry)).name, request, dtype, device, bits, allowed)
 
     report.execute(body)
+
+
+def _one(
+    program: Session, name: str, request: Request, dtype: Any, device: str, bits: int, allowed: Fraction
+) -> Outcome:
+    from presk_rel.exec.conform import distance
+    from presk_rel.exec.exact.run import Options
+
+    exact = program.run_exact(name, request, Options(bits=bits))
+    found = distance(exact.value, program.run_torch(name, request, dtype, device).value)
+    holds = found.relative <= allowed and not found.differing
+    document = {
+        "entry": name, "dtype": dtype, "device": device, "dims": dict(exact.dims), "seed": request.seed,
+        "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
+        "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
+        "bound": float(allowed), "conforms": holds,
+    }  # fmt: skip
+    relation = "≤" if found.relative <= allowed else ">"
+    where = f" at {found.where}" if found.where else ""
+    text = (
+        f"{'conforms' if holds else 'does NOT conform'}: {name} on {device} in {dtype} is within "
+        f"{float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
+        f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e})"
+    )
+    return Outcome(document, text, 0 if holds else 1)
+
+
+def _all(program: Session, request: Request, dtype: Any, device: str, bits: int, allowed: Fraction) -> Outcome:
+    """Every function that runs on inputs made from the seed; the others with what they lack."""
+    results: list[dict[str, Any]] = []
+    skipped: list[dict[str, str]] = []
+    lines: list[str] = []
+    for name, function in program.core.functions.items():
+        if ".lambda" in name:
+            continue
+        own = {d: request.dims.get(d, ALL_DIMS) for d in function.dims}
+        given = {k: v for k, v in request.given.items() if any(p.name == k for p in function.params)}
+        try:
+            ran = _one(program, name, Request(given, own, request.seed), dtype, device, bits, allowed)
+        except PreskError as error:
+            reason = f"{error.diagnostics[0].code}: {error.diagnostics[0].message}"
+            skipped.append({"entry": name, "reason": reason})
+            program.diagnostics.items[:] = [d for d in program.diagnostics.items if d not in error.diagnostics]
+            lines.append(f"skipped: {name}: {reason}")
+            continue
+        results.append(ran.document)
+        lines.append(ran.text)
+    holds = bool(results) and all(r["conforms"] for r in results)
+    return Outcome({"all": results, "skipped": skipped, "conforms": holds}, "\n".join(lines), 0 if holds else 1)
 
 
 def _bound(text: str) -> Fraction:

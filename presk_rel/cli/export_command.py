@@ -29,7 +29,7 @@ def command(
 
     def body() -> Outcome:
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
-        text = program.exported()
+        text = program.exported().source
         document = {"target": target, "mode": mode, "source": text, "out": out}
         if out is None:
             return Outcome(document, text.rstrip("\n"))

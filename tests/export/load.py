@@ -35,7 +35,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def exported(path: Path, folder: Path, consts: dict[str, int] | None = None) -> tuple[Session, ModuleType]:
     """The session and its export, loaded as a module; ruff has nothing to say of it."""
     session = Session(str(path), consts or {})
-    source = session.exported()
+    source = session.exported().source
     file = folder / "exported.py"
     file.write_text(source, encoding="utf-8")
     found = subprocess.run(

@@ -11,7 +11,7 @@ from .load import EXAMPLES
 
 
 def test_mlp_reads_as_the_specification_shows():
-    source = Session(str(EXAMPLES / "mlp.psk")).exported()
+    source = Session(str(EXAMPLES / "mlp.psk")).exported().source
     for line in (
         "class Linear(nn.Module):",
         "        self.In = In",
@@ -27,7 +27,7 @@ def test_mlp_reads_as_the_specification_shows():
 
 
 def test_constants_take_their_overrides_and_asserts_hold():
-    source = Session(str(EXAMPLES / "gpt.psk"), {"D": 12, "L": 3}).exported()
+    source = Session(str(EXAMPLES / "gpt.psk"), {"D": 12, "L": 3}).exported().source
     assert "D = 12\n" in source
     assert "assert (D % H) == 0" in source
     assert "nn.ModuleList(Block() for _ in range(L))" in source
@@ -36,7 +36,7 @@ def test_constants_take_their_overrides_and_asserts_hold():
 
 
 def test_blocks_are_kept_as_comments():
-    source = Session(str(EXAMPLES / "train_minigpt.psk")).exported()
+    source = Session(str(EXAMPLES / "train_minigpt.psk")).exported().source
     assert "# optimizer adamw {" in source
     assert "#   objective = loss" in source
     assert "# inference serve {" in source
@@ -55,7 +55,7 @@ def test_names_are_ours_where_the_users_would_mean_something_else():
 def test_text_of_the_program_cannot_leave_its_comment(tmp_path: Path):
     path = tmp_path / 'a"""b.psk'
     path.write_text("fn f(x : ℝ[]) -> ℝ[] = x\n", encoding="utf-8")
-    source = Session(str(path)).exported()
+    source = Session(str(path)).exported().source
     namespace: dict[str, object] = {}
     exec(compile(source, "exported", "exec"), namespace)
     assert "f" in namespace

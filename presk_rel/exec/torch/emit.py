@@ -8,6 +8,7 @@ gets into it, except in comments, which hold the names of bindings and nothing t
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,6 @@ from presk_rel.smt.linear import Linear
 _HEADER = """import torch
 from fractions import Fraction
 
-from presk_rel.exec import keys
 from presk_rel.exec.torch import support
 
 dtype = torch.{dtype}
@@ -65,6 +65,13 @@ class _Scope:
     uses: Counter[str]
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     lines: list[Line] = field(default_factory=list[Line])
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    """The name of each expression computed so far."""
+    histories: dict[str, str] = field(default_factory=dict[str, str])
+    """For a stack that a scan made, the list of its slices."""
+
+    def line(self, writer: Writer, expression: str, label: str = "") -> str:
+        return writer.line(self.lines, self.known, expression, printable(label))
 
 
 @dataclass(slots=True)
@@ -120,7 +127,7 @@ class _Emitter:
         if row is None:
             problem = f"the torch executor does not run `{op.op}` yet"
             raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
-        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: self.writer.line(s.lines, text, printable(label)))
+        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label))
         result = fused(step) or row(step)
         if isinstance(result, Operand):
             return result
@@ -133,13 +140,13 @@ class _Emitter:
 
         found = hyper(op, args, ty, dim)
         if isinstance(found, str):
-            return Operand(self.writer.line(s.lines, found, printable(label)), ty)
+            return Operand(s.line(self.writer, found, label), ty)
         return Operand(self.writer.constant(f"Fraction({found.numerator}, {found.denominator})"), ty, scalar=found)
 
     def split(self, s: _Scope, key: Node, ty: Type) -> Node:
         if not isinstance(ty, TupleOf) or not isinstance(key, Single):
             raise PreskBug("torch", f"a key splits to {ty}")
-        name = self.writer.line(s.lines, f"keys.split({key.operand.name}, {len(ty.items)})")
+        name = s.line(self.writer, f"support.Split({key.operand.name}, {len(ty.items)})")
         return Branch(ty, tuple((str(i), Single(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items)))
 
     # ------------------------------------------------------------------------------------------------------ folds
@@ -162,7 +169,8 @@ class _Emitter:
         def slices(x: Operand) -> Operand:
             if isinstance(x.type, Key):
                 return x
-            return replace(x, name=self.writer.line(s.lines, f"torch.unbind({x.name})"))
+            history = s.histories.get(x.name)
+            return replace(x, name=history or s.line(self.writer, f"torch.unbind({x.name})"))
 
         return with_operands(node, iter([slices(x) for x in operands_of(node)]))
 
@@ -183,7 +191,7 @@ class _Emitter:
         for i in order:
             history[i] = acc
             inner = self.scope(body, env)
-            inner.lines = s.lines
+            inner.lines, inner.known, inner.histories = s.lines, s.known, s.histories
             slices = [_slice(x, p.type, env, str(i)) for x, p in zip(stacked, body.params)]
             given = (*slices, acc, *extras)
             inner.nodes = {
@@ -213,7 +221,8 @@ class _Emitter:
         stacked: list[Node],
         extras: list[Node],
     ) -> Node:
-        name, kernels = self.body(body, env)
+        fixed = tuple(_fixed(n) for n in extras)
+        name, kernels = self.body(body, env, len(stacked) + 1, fixed)
         start = list(operands_of(s.nodes[op.acc]))
         count = len(stacked)
         shape = self.parameters(body.params[count].type, env)
@@ -221,7 +230,7 @@ class _Emitter:
         index = self.writer.name()
         histories = [self.writer.name() for _ in start] if op.scan else []
         given = [f"{x.name}[{index}]" for n in stacked for x in operands_of(n)]
-        given += [*names, *(x.name for n in extras for x in operands_of(n))]
+        given += [*names, *(x.name for n, f in zip(extras, fixed) if f is None for x in operands_of(n))]
         target = "".join(f"{n}, " for n in names)
         text = [f"{target}= {''.join(x.name + ', ' for x in start)}"] if names else []
         text += [f"{h} = [None] * {len(order)}" for h in histories]
@@ -251,23 +260,34 @@ class _Emitter:
                 text = f"torch.stack({before})"
             else:
                 text = f"torch.empty({leaf.sizes}, dtype={x.name}.dtype, device=device)"
-            stacks.append(replace(leaf, name=self.writer.line(s.lines, text)))
+            name = s.line(self.writer, text)
+            s.histories[name] = before
+            stacks.append(replace(leaf, name=name))
         first = _typed(acc, template.part("0"))
         return Branch(b.type, (("0", first), ("1", with_operands(template.part("1"), iter(stacks)))))
 
-    def body(self, body: Function, env: Env) -> tuple[str, int]:
-        """The generated function of a fold's body, and the kernels of one iteration."""
-        key = (body.name, tuple(sorted(env.dims.items())))
+    def body(self, body: Function, env: Env, first: int, fixed: tuple[Operand | None, ...]) -> tuple[str, int]:
+        """The generated function of a fold's body, and the kernels of one iteration. Of the parameters from `first` on,
+        those that are constants of the file are no parameters of it."""
+        key = (body.name, tuple(sorted(env.dims.items())), tuple(f and f.name for f in fixed))
         if key not in self.bodies:
             s = self.scope(body, env)
             s.nodes = {p.name: self.parameters(p.type, env) for p in body.params}
-            taken = [x.name for p in body.params for x in operands_of(s.nodes[p.name])]
+            constant = {p.name: f for p, f in zip(body.params[first:], fixed, strict=True) if f is not None}
+            taken = [x.name for p in body.params if p.name not in constant for x in operands_of(s.nodes[p.name])]
+            for name, f in constant.items():
+                s.nodes[name] = Single(f)
             result = [x.name for x in operands_of(self.bindings(s, body))]
             name = self.writer.name("f")
             text, kernels = function_text(name, ", ".join(taken), [], s.lines, result)
             self.writer.functions.append(text)
             self.bodies[key] = (name, kernels)
         return self.bodies[key]
+
+
+def _fixed(node: Node) -> Operand | None:
+    """The operand, where it is a constant of the file."""
+    return node.operand if isinstance(node, Single) and re.fullmatch(r"c\d+", node.operand.name) else None
 
 
 def _typed(node: Node, like: Node) -> Node:

@@ -160,11 +160,11 @@ def _value(node: Node, returned: tuple[Any, ...], env: Env) -> Value:
 
 
 def _leaf(found: Any, operand: Operand, env: Env) -> Value:
-    if isinstance(found, bytes):
-        return KeyValue(found)
     if isinstance(operand.type, Key):
-        stack: tuple[bytes, ...] = found
-        return StackValue(tuple(KeyValue(k) for k in stack))
+        key_bytes: Callable[[Any], bytes] = import_module("presk_rel.exec.torch.support").key_bytes
+        if operand.type.shape.is_scalar:
+            return KeyValue(key_bytes(found))
+        return StackValue(tuple(KeyValue(key_bytes(k)) for k in found))
     if isinstance(operand.type, Hyper):
         return HyperValue(operand.type.kind, Fraction(found))
     host = found.detach().to(device="cpu")

@@ -15,29 +15,74 @@ from presk_rel.exec import keys
 torch: Any = import_module("torch")
 
 
+class Split:
+    """The children of a key, computed when something is drawn from one: a split costs as much as fifty kernels, and a
+    key that is only passed on is never needed."""
+
+    __slots__ = ("count", "made", "parent")
+
+    def __init__(self, parent: bytes | Child, count: int) -> None:
+        self.parent = parent
+        self.count = count
+        self.made: tuple[bytes, ...] | None = None
+
+    def __getitem__(self, i: int) -> Child:
+        return Child(self, i)
+
+
+class Child:
+    __slots__ = ("number", "split")
+
+    def __init__(self, split: Split, number: int) -> None:
+        self.split = split
+        self.number = number
+
+
+Key = bytes | Child
+
+
+def key_bytes(key: Key) -> bytes:
+    """The key itself."""
+    waiting: list[Split] = []
+    at = key
+    while isinstance(at, Child) and at.split.made is None:
+        waiting.append(at.split)
+        at = at.split.parent
+    for split in reversed(waiting):
+        split.made = keys.split(_known(split.parent), split.count)
+    return _known(key)
+
+
+def _known(key: Key) -> bytes:
+    if isinstance(key, bytes):
+        return key
+    assert key.split.made is not None
+    return key.split.made[key.number]
+
+
 def _tensor(data: Any, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
     return torch.from_numpy(np.ascontiguousarray(data).reshape(shape)).to(dtype=dtype, device=device)
 
 
-def normal(key: bytes, shape: tuple[int, ...], std: float, dtype: Any, device: Any) -> Any:
+def normal(key: Key, shape: tuple[int, ...], std: float, dtype: Any, device: Any) -> Any:
     """Normal draws of mean 0, of `shape`."""
-    return _tensor(keys.standard_normal(key, math.prod(shape)) * std, shape, dtype, device)
+    return _tensor(keys.standard_normal(key_bytes(key), math.prod(shape)) * std, shape, dtype, device)
 
 
-def xavier_uniform(key: bytes, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
-    return _tensor(keys.xavier_uniform(key, shape), shape, dtype, device)
+def xavier_uniform(key: Key, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
+    return _tensor(keys.xavier_uniform(key_bytes(key), shape), shape, dtype, device)
 
 
-def dropout_mask(key: bytes, shape: tuple[int, ...], rate: Fraction, dtype: Any, device: Any) -> Any:
+def dropout_mask(key: Key, shape: tuple[int, ...], rate: Fraction, dtype: Any, device: Any) -> Any:
     """0 where the draw is below `rate`, which is compared exactly, else 1/(1 - rate)."""
-    dropped = keys.dropped(key, math.prod(shape), rate)
+    dropped = keys.dropped(key_bytes(key), math.prod(shape), rate)
     return _tensor(np.where(dropped, 0.0, float(1 / (1 - rate))), shape, dtype, device)
 
 
-def sample(key: bytes, logits: Any) -> Any:
+def sample(key: Key, logits: Any) -> Any:
     """The least index whose cumulative probability exceeds its position's uniform draw, in doubles."""
     shape = tuple(logits.shape[:-1])
-    draws = _tensor(keys.uniform(key, math.prod(shape)), (*shape, 1), torch.float64, logits.device)
+    draws = _tensor(keys.uniform(key_bytes(key), math.prod(shape)), (*shape, 1), torch.float64, logits.device)
     cumulative = torch.cumsum(torch.softmax(logits.to(torch.float64), -1), -1)
     return torch.clamp(torch.sum(cumulative <= draws, -1), max=logits.shape[-1] - 1)
 

@@ -45,11 +45,14 @@ class Writer:
         self.count += 1
         return f"{kind}{self.count - 1}"
 
-    def line(self, lines: list[Line], expression: str, comment: str = "") -> str:
-        """Add a line that computes the expression; where it reads no input, once for all."""
+    def line(self, lines: list[Line], known: dict[str, str], expression: str, comment: str = "") -> str:
+        """Add a line that computes the expression, or find the one that does; where it reads no input, once for all.
+        Every expression is a function of the names in it."""
         if not _LOCAL.search(expression):
             return self.constant(expression)
-        name = self.name()
+        if expression in known:
+            return known[expression]
+        name = known[expression] = self.name()
         note = f"  # {comment}" if comment else ""
         lines.append(Line((name,), f"{name} = {expression}{note}", kernels_in(expression)))
         return name

@@ -29,7 +29,8 @@ fn scanned{B D}(θ : params stack{3}(Linear{D, D}), x : ℝ[batch: B, D], s : �
   %3 : (ℝ[batch: B, D], ℝ[3, batch: B, D]) = fold 3 layer{D = D}(stacked θ; acc x; s) scan
   return %3
 }
-fn reversed{B D}(θ : params stack{3}(Linear{D, D}), x : ℝ[batch: B, D], s : ℝ[]) -> (ℝ[batch: B, D], ℝ[3, batch: B, D]) {
+fn reversed{B D}(θ : params stack{3}(Linear{D, D}), x : ℝ[batch: B, D], s : ℝ[])
+    -> (ℝ[batch: B, D], ℝ[3, batch: B, D]) {
   %3 : (ℝ[batch: B, D], ℝ[3, batch: B, D]) = fold 3 layer{D = D}(stacked θ; acc x; s) reverse scan
   return %3
 }

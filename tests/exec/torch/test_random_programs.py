@@ -30,7 +30,8 @@ def test_random_programs(chunk: int):
             except PreskError as error:
                 assert error.diagnostics[0].code in ("E7004", "E7003"), error.diagnostics[0]
                 continue
-            assert far.relative < 1e-10, (seed, entry, float(far.relative), far.where)
+            bound = 1e-11 / min(far.scale, 1) if far.scale else 1e-11  # a gradient may be 0 but for the kernel's noise
+            assert far.relative < bound, (seed, entry, float(far.relative), far.where)
             ran += 1
     assert ran > EACH
 

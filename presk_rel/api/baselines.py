@@ -1,0 +1,147 @@
+"""The exported PyTorch of an entry as something to call: what `bench` compares with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.elab.ty import Applied, Instance, Params, map_instance
+from presk_rel.smt.linear import constant
+
+if TYPE_CHECKING:
+    from presk_rel.api.handle import Handle
+    from presk_rel.api.program import Program
+    from presk_rel.export.torch_file import Exported
+
+_ON_META = re.compile(r"on_meta\(lambda: (\w+)\([^()]*\)\)")
+
+
+@dataclass(slots=True)
+class Setting:
+    """The exported file at a handle's inputs: modules at its dims, and its values, trees as state dicts."""
+
+    exported: Exported
+    handle: Handle
+    namespace: dict[str, Any]
+    owners: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def function(self) -> Any:
+        name = self.exported.context.functions.get(self.handle.function.name)
+        if name is None:
+            text = f"`{self.handle.function.name}` is no function of the exported file that can be timed alone"
+            raise PreskError([Diagnostic("E9001", text, None)], exit_status=3)
+        return self.namespace[name]
+
+    def closed(self, instance: Instance) -> Instance:
+        values = {d: constant(n) for d, n in self.handle.dims.items()}
+        return map_instance(instance, lambda d: d.substitute(values))
+
+    def module(self, instance: Instance) -> Any:
+        """A module of the file at the handle's dims, in its dtype and on its device."""
+        text = self.exported.constructor(self.closed(instance))
+        compiled = self.handle.compiled
+        return eval(text, self.namespace).to(dtype=compiled.dtype, device=compiled.device)
+
+    def values(self) -> list[Any]:
+        """The arguments that are no modules."""
+        found: list[Any] = []
+        for p in self.handle.function.params:
+            value = self.handle.example(p.name)
+            if isinstance(p.type, Params):
+                value = self.exported.state(self.closed(p.type.instance), value)
+            found.append(value)
+        return found
+
+    def owned(self) -> list[Any]:
+        """As `values`, every state dict being the parameters of a module, which `owners` has by class."""
+        found = self.values()
+        for k, p in enumerate(self.handle.function.params):
+            if isinstance(p.type, Params) and isinstance(p.type.instance, Applied):
+                module = self.module(p.type.instance)
+                module.load_state_dict(found[k])
+                self.owners[type(module).__name__] = module
+                found[k] = dict(module.named_parameters())
+        return found
+
+    def arguments(self, values: list[Any], *, owned: bool) -> list[Any]:
+        """All arguments in the order of the Python function."""
+        rest = iter(values)
+        out: list[Any] = []
+        for instance in self.exported.parameters(self.handle.function.name):
+            if instance is None:
+                out.append(next(rest))
+                continue
+            made = self.module(instance)
+            out.append(self.owners.get(type(made).__name__, made) if owned else made)
+        return out
+
+
+def eager(program: Program, handle: Handle) -> Callable[[], Any]:
+    """What a PyTorch user writes: modules that own their parameters, `.backward()` for `grad`."""
+    torch: Any = import_module("torch")
+    exported = program.session.exported()
+    source = exported.source.replace("torch.func.functional_call(", "_call(").replace("torch.func.grad(", "_grad(")
+    source = _ON_META.sub(r'_owner("\1")', source)
+    setting = Setting(exported, handle, _loaded(torch, source, handle))
+    values = setting.owned()
+    owned = {id(m) for m in setting.owners.values()}
+
+    def call(net: Any, state: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        if id(net) in owned:
+            return net(*args, **(kwargs or {}))
+        return torch.func.functional_call(net, state, args, kwargs)
+
+    setting.namespace.update(_call=call, _grad=_backward, _owner=setting.owners.__getitem__)
+    function, arguments = setting.function, setting.arguments(values, owned=True)
+    differentiates = "_grad(" in source
+
+    def run() -> Any:
+        with torch.set_grad_enabled(differentiates):
+            return function(*arguments)
+
+    return run
+
+
+def compiled(program: Program, handle: Handle) -> Callable[[], Any]:
+    """`torch.compile(fullgraph=True)` of the exported function as it is."""
+    torch: Any = import_module("torch")
+    exported = program.session.exported()
+    setting = Setting(exported, handle, _loaded(torch, exported.source, handle))
+    function, arguments = torch.compile(setting.function, fullgraph=True), None
+    arguments = setting.arguments(setting.values(), owned=False)
+    return lambda: function(*arguments)
+
+
+def _loaded(torch: Any, source: str, handle: Handle) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(source, "<exported>", "exec"), namespace)
+    return namespace
+
+
+def _backward(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The gradient of a function by `.backward()`."""
+
+    def gradient(tree: Any) -> Any:
+        for x in _leaves(tree):
+            x.requires_grad_().grad = None
+        f(tree).backward()
+        return _grads(tree)
+
+    return gradient
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [x for v in tree.values() for x in _leaves(v)]
+    return [x for v in tree for x in _leaves(v)] if isinstance(tree, tuple) else [tree]
+
+
+def _grads(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {k: _grads(v) for k, v in tree.items()}
+    return tuple(_grads(v) for v in tree) if isinstance(tree, tuple) else tree.grad

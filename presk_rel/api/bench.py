@@ -1,0 +1,133 @@
+"""Times a compiled entry against PyTorch's own ways to run the same program, in one process, interleaved.
+
+The baselines are hand-free: the file that `presk export` prints, at the same inputs.
+
+    eager     its functions as they are; where the program says `grad`, `.backward()` on modules that own the parameters
+              (what a PyTorch user writes; `torch.func.grad` is twice as slow)
+    compile   torch.compile(fullgraph=True) of the exported function, with `torch.func.grad`
+
+A sample is the mean time of a slice of calls; slices of all sides alternate. The interval is the distribution-free one
+of a median: order statistics that hold it with at least 95 %.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from presk_rel.api.baselines import compiled, eager
+from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.exec.torch.dispatch import dispatched
+
+if TYPE_CHECKING:
+    from presk_rel.api.handle import Handle
+    from presk_rel.api.program import Program
+
+BASELINES = ("eager", "compile")
+SLICE = 2e-3
+"""Seconds a slice of calls takes at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Seconds per call: every sample, the medians, their 95 % intervals; `ratios` are baseline over presk. `kernels`
+    are counted at run time (None where torch does not say)."""
+
+    samples: dict[str, list[float]]
+    medians: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    ratios: dict[str, float]
+    kernels: dict[str, int | None]
+    environment: dict[str, Any]
+
+
+def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",), runs: int = 31) -> Bench:
+    """Time a handle; its parameters are those that it draws."""
+    unknown = [a for a in against if a not in BASELINES]
+    if unknown:
+        text = f"there is no baseline `{unknown[0]}` here; there are {', '.join(BASELINES)}"
+        raise PreskError([Diagnostic("E7103", text, None)], exit_status=3)
+    inputs = [x for p in handle.function.params for x in handle.leaves(p.name, handle.example(p.name))]
+    sides: dict[str, Callable[[], Any]] = {"presk": lambda: handle.compiled.function(tuple(inputs))}
+    for name in against:
+        sides[name] = eager(program, handle) if name == "eager" else compiled(program, handle)
+    counted = {**sides, "presk": lambda: handle.compiled.generated(tuple(inputs))}  # inference mode hides kernels
+    kernels = {n: None if n == "compile" else len(dispatched(run)) for n, run in counted.items()}
+    samples = _samples(sides, runs, handle.compiled.device)
+    medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
+    return Bench(
+        samples,
+        medians,
+        {n: interval(s) for n, s in samples.items()},
+        {n: medians[n] / medians["presk"] for n in against},
+        kernels,
+        environment(handle),
+    )
+
+
+def _samples(sides: Mapping[str, Callable[[], Any]], runs: int, device: Any) -> dict[str, list[float]]:
+    calls = {n: _calibrated(run, device) for n, run in sides.items()}
+    samples: dict[str, list[float]] = {n: [] for n in sides}
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(runs):
+            for name, run in sides.items():
+                samples[name].append(_timed(run, calls[name], device))
+    finally:
+        if collecting:
+            gc.enable()
+    return samples
+
+
+def _timed(run: Callable[[], Any], calls: int, device: Any) -> float:
+    _finish(device)
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    _finish(device)
+    return (time.perf_counter() - start) / calls
+
+
+def _calibrated(run: Callable[[], Any], device: Any) -> int:
+    """How many calls a slice has, after a warm-up."""
+    for _ in range(3):
+        run()
+    return max(1, math.ceil(SLICE / max(_timed(run, 3, device), 1e-9)))
+
+
+def _finish(device: Any) -> None:
+    if device.type == "cuda":
+        import_module("torch").cuda.synchronize(device)
+
+
+def interval(samples: list[float]) -> tuple[float, float]:
+    """The narrowest symmetric pair of order statistics that holds the median with 95 %; of few samples, all of them."""
+    ordered, n = sorted(samples), len(samples)
+    inside, k = 0.0, 0
+    while k < n / 2:
+        tail = sum(math.comb(n, i) for i in range(k + 1)) / 2**n
+        if 1 - 2 * tail < 0.95:
+            break
+        inside, k = 1 - 2 * tail, k + 1
+    low = max(k - 1, 0) if inside else 0
+    return ordered[low], ordered[n - 1 - low]
+
+
+def environment(handle: Handle) -> dict[str, Any]:
+    torch: Any = import_module("torch")
+    cuda = handle.compiled.device.type == "cuda"
+    return {
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": int(torch.get_num_threads()),
+        "device": str(torch.cuda.get_device_name(handle.compiled.device)) if cuda else "cpu",
+        "dtype": handle.dtype,
+    }

@@ -1,0 +1,56 @@
+"""`presk export`, `presk bench` and `presk conform --all`."""
+
+from pathlib import Path
+
+from .harness import EXAMPLES, MLP, presk, presk_json
+
+DIMS = ("--dim", "B=2", "--dim", "D=4")
+
+
+def test_export_prints_or_writes_a_file(tmp_path: Path):
+    ran = presk_json("export", MLP, "--target", "pytorch")
+    assert ran.status == 0
+    assert "class MLP(nn.Module):" in ran.document["source"]
+    out = tmp_path / "mlp.py"
+    assert presk("export", MLP, "-o", str(out)).status == 0
+    assert out.read_text(encoding="utf-8") == ran.document["source"]
+
+
+def test_export_of_a_wrong_program_is_its_diagnostics(tmp_path: Path):
+    path = tmp_path / "wrong.psk"
+    path.write_text("fn f(x : ℝ[2]) -> ℝ[3] = x\n", encoding="utf-8")
+    ran = presk_json("export", str(path))
+    assert ran.status == 1
+    assert "source" not in ran.document
+
+
+def test_bench_compares_with_eager(tmp_path: Path):
+    plot = tmp_path / "out.svg"
+    ran = presk_json("bench", MLP, "--entry", "mse_grad", *DIMS, "--runs", "3", "--plot", str(plot))
+    assert ran.status == 0
+    found = ran.document
+    assert set(found["medians"]) == {"presk", "eager"}
+    assert len(found["samples"]["presk"]) == 3
+    assert found["ratios"]["eager"] == found["medians"]["eager"] / found["medians"]["presk"]
+    assert found["kernels"]["presk"] == 11 < found["kernels"]["eager"]
+    assert plot.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_bench_refuses_what_is_not_there():
+    assert presk("bench", MLP, "--entry", "mse_grad", *DIMS, "--against", "theano").status == 3
+    assert presk("bench", MLP, "--entry", "nothing", *DIMS).status == 2
+    assert presk("bench", MLP, "--entry", "mse_grad", *DIMS, "--device", "cuda:99").status == 3
+
+
+def test_conform_of_every_entry():
+    ran = presk_json("conform", str(EXAMPLES / "tour" / "grad_of_function.psk"), "--all", "--dim", "N=3")
+    assert ran.status == 0
+    assert {r["entry"] for r in ran.document["all"]} == {"energy", "force", "pair", "pair_grad"}
+    assert ran.document["skipped"] == []
+
+
+def test_conform_in_bf16_has_its_own_bound():
+    ran = presk_json("conform", MLP, "--entry", "mse_grad", *DIMS, "--dtype", "bf16")
+    assert ran.status == 0
+    assert ran.document["bound"] == 0.05
+    assert ran.document["relative"] > 1e-6
