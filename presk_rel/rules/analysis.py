@@ -12,10 +12,8 @@ from typing import Literal, cast
 from presk_rel.diagnostics import Span
 from presk_rel.facts.ast_facts import AstFacts, Row
 from presk_rel.facts.similar import similar
-from presk_rel.rules.culprit import culprit
 from presk_rel.rules.engine import Engine, Relations, solve
 from presk_rel.rules.program import rules_for
-from presk_rel.rules.proofs import Prover
 
 Class = Literal["Cinf", "C0plus", "Disc"]
 Space = Literal["name", "member", "optimizer", "effect"]
@@ -264,10 +262,14 @@ class CoreAnalysis:
     def illegal_gradients(self) -> tuple[IllegalGradient, ...]:
         """E3001: every gradient of something discontinuous, with what makes it so, read off its proof."""
         rows = self.relations.rows("grad_illegal")
-        prover = Prover(self.relations) if rows else None
+        if not rows:
+            return ()
+        from presk_rel.rules.culprit import culprit
+        from presk_rel.rules.proofs import Prover
+
+        prover = Prover(self.relations)
         found: list[IllegalGradient] = []
         for row in rows:
-            assert prover is not None
             site, callee, formal = map(str, row)
             primitive, cause = culprit(prover.prove("grad_illegal", row))
             parameter = formal.partition("/")[2]

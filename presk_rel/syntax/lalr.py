@@ -13,8 +13,6 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -53,8 +51,8 @@ class Table:
 @functools.cache
 def table() -> Table:
     """The table of the shipped grammar, from the cache where it is fresh."""
-    grammar = files("presk_rel.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
-    digest = hashlib.sha256(f"{_FORMAT} {version('lark')} {grammar}".encode()).hexdigest()
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    digest = hashlib.sha256(f"{_FORMAT} {grammar}".encode()).hexdigest()
     path = _cache_folder() / f"grammar-{digest[:16]}.json"
     cached = _read(path, digest)
     if cached is not None:
