@@ -20,6 +20,7 @@ from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
 
 if TYPE_CHECKING:
     from presk_rel.core.ir import Function, Program
+    from presk_rel.egraph.fusion.fuse import Fused
     from presk_rel.egraph.optimize import Optimized
     from presk_rel.elab.files import Loaded
     from presk_rel.exec.exact.run import Options, RunResult
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from presk_rel.rules.engine import Engine
     from presk_rel.types.tree import TypedProgram
 
-PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "verify", "run")
+PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "fuse", "verify", "run")
 """The names of the passes, as `--time` shows them."""
 
 Remat = Literal["store", "recompute"]
@@ -108,6 +109,10 @@ class Session:
         symbolic."""
         key = ("optimized", entry, _key(dims))
         return self._once(key, lambda: self._optimize(entry, dims or {}))  # type: ignore[return-value]
+
+    def fused(self, entry: str, dims: Mapping[str, int] | None = None) -> Fused:
+        """The optimized entry partitioned into kernels. The executors run `optimized`: they compute the same."""
+        return self._once(("fused", entry, _key(dims)), lambda: self._fuse(entry, dims or {}))  # type: ignore[return-value]
 
     def verified(self, entry: str, dims: Mapping[str, int] | None = None) -> Verdict:
         """What the independent checker, and sampling over balls, say of the proof of `optimized`."""
@@ -388,7 +393,7 @@ def _key(dims: Mapping[str, int] | None) -> tuple[tuple[str, int], ...]:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def _without_collector() -> Generator[None]:
     """No garbage collection meanwhile: trees, types and relations hold no cycles, and its passes would take a quarter
     of the time."""
     was_on = gc.isenabled()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.elab.ty import Applied, Instance, Params, map_instance
@@ -137,11 +137,11 @@ def _backward(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _leaves(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
-        return [x for v in tree.values() for x in _leaves(v)]
-    return [x for v in tree for x in _leaves(v)] if isinstance(tree, tuple) else [tree]
+        return [x for v in cast("dict[str, Any]", tree).values() for x in _leaves(v)]
+    return [x for v in cast("tuple[Any, ...]", tree) for x in _leaves(v)] if isinstance(tree, tuple) else [tree]
 
 
 def _grads(tree: Any) -> Any:
     if isinstance(tree, dict):
-        return {k: _grads(v) for k, v in tree.items()}
-    return tuple(_grads(v) for v in tree) if isinstance(tree, tuple) else tree.grad
+        return {k: _grads(v) for k, v in cast("dict[str, Any]", tree).items()}
+    return tuple(_grads(v) for v in cast("tuple[Any, ...]", tree)) if isinstance(tree, tuple) else tree.grad

@@ -82,8 +82,8 @@ class PreskModule(nn.Module):
                 raise TypeError(f"{self.handle.function.name}: the argument `{p.name}` is missing")
             inputs += self.handle.leaves(p.name, given[p.name])
         returned: Any = Call.apply(self, *inputs)
-        leaves = returned if isinstance(returned, tuple) else (returned,)
-        return tree_of(self.handle.compiled.emitted.result, cast("tuple[Any, ...]", leaves))
+        leaves = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else (returned,)
+        return tree_of(self.handle.compiled.emitted.result, leaves)
 
 
 class Call(torch.autograd.Function):

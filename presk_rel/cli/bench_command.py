@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,10 @@ def command(
     report = Report("bench", as_json, debug)
 
     def body() -> Outcome:
-        import torch
-
         from presk_rel.api.bench import bench
         from presk_rel.api.program import Program
 
+        torch: Any = import_module("torch")
         torch.set_num_threads(threads)
         program = Program(session(report, source_path(file), naturals(consts, "--const"), engine))
         handle = program.compile(

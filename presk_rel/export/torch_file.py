@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 from presk_rel.core.trampoline import run
 from presk_rel.diagnostics import Span
@@ -73,7 +73,9 @@ class Exported:
 
 
 def _layer(tree: Any, i: int) -> Any:
-    return {k: _layer(v, i) for k, v in tree.items()} if isinstance(tree, dict) else tree[i]
+    if not isinstance(tree, dict):
+        return tree[i]
+    return {k: _layer(v, i) for k, v in cast("dict[str, Any]", tree).items()}
 
 
 def export_pytorch(program: TypedProgram, files: Sequence[ast.File], texts: Mapping[str, str]) -> Exported:
