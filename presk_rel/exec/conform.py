@@ -17,13 +17,20 @@ from presk_rel.exec.values import HyperValue, IndexTensor, KeyValue, MaskTensor,
 
 BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(1, 10**5), "bf16": Fraction(1, 20)}
 """What `presk conform` allows by default."""
+FAR = 5000
+"""A decimal exponent beyond those of every float."""
+
+
+MOST = Fraction(10) ** 300
+"""The numbers of a `Distance` are cut here: they are printed as floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """`relative` is the largest difference over `scale`, the largest magnitude of the proven result (1 if that is 0);
     `where` is the entry it occurs at; `exact_error` the largest error bound of the proven side. `differing` counts
-    indices, truth values and keys that are not equal: they have no distance."""
+    what has no distance: indices, truth values and keys that are not equal, by tensor, and entries measured as an
+    infinity or NaN, of which `where` is then the last."""
 
     relative: Fraction
     scale: Fraction
@@ -37,28 +44,36 @@ def distance(proven: Value, measured: Value) -> Distance:
     """The distance of `measured` (doubles) from `proven` (correctly rounded decimals)."""
     pairs = list(zip(leaves(proven), leaves(measured), strict=True))
     largest, scale, error = Fraction(0), Fraction(0), Fraction(0)
-    where, entries, differing = "", 0, 0
+    where, lost, entries, differing = "", "", 0, 0
     for (path, exact), (_, other) in pairs:
         match exact, other:
             case Tensor(_, Rounded() as rounded), Tensor(_, data):
-                error = max(error, Fraction(rounded.error_bound or 0))
+                error = max(error, _exact(rounded.error_bound or "0"))
                 exacts = [_exact(t) for t in rounded.text.reshape(-1).tolist()]
                 others = np.asarray(data).reshape(-1).tolist()
                 entries += len(exacts)
                 scale = max([scale, *map(abs, exacts)])
                 for index, (a, b) in enumerate(zip(exacts, others, strict=True)):
-                    gap = abs(a - Fraction(b)) if np.isfinite(b) else None
-                    if gap is None or gap > largest:
-                        at = ", ".join(map(str, np.unravel_index(index, np.shape(data)))) if np.shape(data) else ""
-                        where = f"{path or 'result'}[{at}]"
-                        largest = Fraction(10) ** 400 if gap is None else gap
+                    if not np.isfinite(b):
+                        differing, lost = differing + 1, _at(path, index, np.shape(data))
+                    elif abs(a - Fraction(b)) > largest:
+                        largest, where = abs(a - Fraction(b)), _at(path, index, np.shape(data))
             case _:
                 differing += not _equal(exact, other)
-    return Distance(largest / (scale or 1), scale, where, error, entries, differing)
+    relative, scale, error = (min(x, MOST) for x in (largest / (scale or 1), scale, error))
+    return Distance(relative, scale, lost or where, error, entries, differing)
+
+
+def _at(path: str, index: int, shape: tuple[int, ...]) -> str:
+    return f"{path or 'result'}[{', '.join(map(str, np.unravel_index(index, shape))) if shape else ''}]"
 
 
 def _exact(text: str) -> Fraction:
-    return Fraction(text)
+    """The number of a decimal. One beyond all floats counts as 10^±`FAR`: no integer of its length is made."""
+    digits, _, exponent = text.partition("e")
+    if abs(int(exponent or "0")) <= FAR:
+        return Fraction(text)
+    return Fraction(0) if exponent.startswith("-") else Fraction(digits) * Fraction(10) ** FAR
 
 
 def _equal(exact: Value, other: Value) -> bool:

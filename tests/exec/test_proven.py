@@ -191,6 +191,13 @@ def test_numbers_beyond_all_floats_are_written_out():
     assert value(found, Options(digits=5), x="-10") == "1"
 
 
+@pytest.mark.timeout(20)
+def test_a_number_of_a_billion_digits_is_rounded_and_bounded_without_writing_it_out():
+    result = run(scalar("y = exp x"), Options(digits=5), x="1e10")
+    assert texts(result.value) == ["1.0778e4342944819"]
+    assert to_json(result.value)["error_bound"] == "5e4342944814"
+
+
 # --------------------------------------------------------------------------------------------------- what never changes
 
 

@@ -146,5 +146,5 @@ def bound_text(unit: int | None, floor: int | None) -> str:
         candidates.append((1, exponent + 1) if digit >= 10 else (digit, exponent))
     if not candidates:
         return "0"
-    digit, exponent = max(candidates, key=lambda c: Fraction(c[0]) * Fraction(10) ** c[1])
+    exponent, digit = max((exponent, digit) for digit, exponent in candidates)
     return f"{digit}e{exponent}"
