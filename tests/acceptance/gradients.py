@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,12 @@ DIMS = {"B": 2, "T": 3}
 
 @dataclass(frozen=True)
 class Differentiated:
-    """A program with its arguments by name, for every entry the same: `w`, `v`, `ct`, `x`, `ids`, `key`."""
+    """A program with its arguments by name, for every entry the same (of a random program: `w`, `v`, `ct`, `x`, `ids`,
+    `key`)."""
 
     program: Program
     args: dict[str, Value]
+    dims: dict[str, int] = field(default_factory=lambda: DIMS)
 
     def given(self, entry: str, **changed: Value) -> list[Value]:
         return [(self.args | changed)[p.name] for p in self.program.functions[entry].params]
@@ -41,12 +43,12 @@ class Differentiated:
         """The entry over balls of `BITS` bits; inside `precision()` only."""
         kernel = Balls()
         values = inject(kernel, tuple(self.given(entry, **changed)))
-        return Interpreter(self.program, kernel).run(entry, values, DIMS)
+        return Interpreter(self.program, kernel).run(entry, values, self.dims)
 
-    def moved(self, by: Fraction) -> Value:
-        """The argument `w` moved along `v`."""
-        directions = iter([leaf for _, leaf in leaves(self.args["v"])])
-        return map_leaves(lambda leaf: _moved(leaf, next(directions), by), self.args["w"])
+    def moved(self, by: Fraction, name: str = "w", along: str = "v") -> Value:
+        """The argument `name` moved along the argument `along`."""
+        directions = iter([leaf for _, leaf in leaves(self.args[along])])
+        return map_leaves(lambda leaf: _moved(leaf, next(directions), by), self.args[name])
 
 
 def differentiated(text: str, folder: Path, *, remat: Remat = "store", mode: Mode = "inference") -> Differentiated:
