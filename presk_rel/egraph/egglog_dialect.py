@@ -182,18 +182,21 @@ class Session:
                 raise PreskBug("egraph", f"egglog panics at `{form[:200]}`: {e}") from e
             raise
 
-    def step(self, ruleset: str, most: int | None = None) -> None:
-        """Run a ruleset once. A rule with more matches than `most` does nothing (the search then starts anew instead of
-        from what changed, so it is slower)."""
+    def step(self, ruleset: str, most: int | None = None) -> bool:
+        """Run a ruleset once; whether anything may have changed. A rule with more matches than `most` does nothing (the
+        search then starts anew instead of from what changed, so it is slower)."""
         self._do(f"(run-schedule (saturate {STAGE_RULESET}))")
         if most is None:
-            self._do(f"(run {ruleset} 1)")
+            (output,) = self._do(f"(run {ruleset} 1)")
         else:
             bounded = f"(let-scheduler bounded (back-off :match-limit {most} :ban-length 1000))"
-            self._do(f"(run-schedule {bounded} (run-with bounded {ruleset}))")
+            (output,) = self._do(f"(run-schedule {bounded} (run-with bounded {ruleset}))")
+        if not output.report.updated:
+            return False
         self._do("(run retire 1)")
         if asked(self.rules):
             self._answer()
+        return True
 
     def _answer(self) -> None:
         """Ask the typing rules of Core what `typed` conditions want to know and did not before."""

@@ -49,7 +49,7 @@ def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
     if all(len(ways) == 1 for ways in kept.values()):
         chosen = selection({c: ways[0] for c, ways in kept.items()}, root)
         return Extraction(chosen, total(chosen), 0.0)
-    from presk_rel.egraph.extract_solver import solve
+    from presk_rel.egraph.extract_parts import solve
 
     start = tree_cost(kept)
     found = solve(kept, selection(start, root), free, limit)

@@ -125,7 +125,7 @@ def _pattern(sexp: Sexp, hidden: Iterator[int] | None, root: str | None) -> Patt
     row = PRIMS[op]
     given, rest = _keywords(sexp[1:])
     type_ = _type(op, given.pop(":type", None), hidden, root)
-    kinds = tuple(_present(kind, given) for kind in row.attrs)
+    kinds: tuple[AttrKind, ...] = tuple([_present(kind, given) for kind in row.attrs])
     attrs = tuple(_attribute(kind, given, op) for kind in row.attrs)
     if given:
         raise PatternError(f"{op}: unknown keywords {sorted(given)}")

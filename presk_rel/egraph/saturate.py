@@ -63,8 +63,9 @@ class _Run:
 
     def step(self, ruleset: str, most: int | None = None) -> int:
         """One step of a ruleset; by how much the graph and its log grew. (Whatever changes it is logged.)"""
+        if not self.session.step(ruleset, most):
+            return 0
         seen = self.nodes + self.instances
-        self.session.step(ruleset, most)
         self.nodes, self.instances = self.session.counts()
         return self.nodes + self.instances - seen
 

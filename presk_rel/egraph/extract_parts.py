@@ -1,0 +1,121 @@
+"""Extraction in parts: what every selection needs separates a problem into parts that do not depend on each other; a
+small part is solved by trying all, a large one as an integer program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from presk_rel.egraph.extract import Choice, Choices, ClassId, components
+
+Components = dict[ClassId, tuple[int, int]]
+
+FEW = 1_000
+"""Selections of a part that are tried one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A choice for every class that the solution needs, and for some others; and a lower bound of the cost."""
+
+    choice: dict[ClassId, Choice]
+    bound: float
+
+    def gap(self, cost: int) -> float:
+        """How far below `cost` the optimum may lie, relative to it; 0 where it does not."""
+        return max(0.0, 1 - self.bound / max(1, cost))
+
+
+def solve(choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], limit: float) -> Solved:
+    """The cheapest acyclic selection, or the best found within the limit. `free` are the classes that every selection
+    needs. A part without an answer keeps the hint."""
+    component = components(choices)
+    parts = _parts(choices, free, component)
+    chosen = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
+    bound = float(sum(choices[c][0].cost for c in free if len(choices[c]) == 1))
+    size = sum(len(choices[c]) for part in parts for c in part)
+    for part in parts:
+        inner = {c: choices[c] for c in part}
+        share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
+        found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share)
+        chosen |= found.choice
+        bound += found.bound - sum(ways[0].cost for c, ways in inner.items() if c in free and len(ways) == 1)
+    return Solved(chosen, bound)
+
+
+def _parts(choices: Choices, free: frozenset[ClassId], component: Components) -> list[list[ClassId]]:
+    """The classes to decide, in groups that do not depend on each other."""
+    leader = {c: c for c in choices}
+
+    def find(c: ClassId) -> ClassId:
+        while leader[c] != c:
+            leader[c] = leader[leader[c]]
+            c = leader[c]
+        return c
+
+    cyclic: dict[int, ClassId] = {}
+    for c, ways in choices.items():
+        number, size = component[c]
+        if size > 1:
+            leader[find(c)] = find(cyclic.setdefault(number, c))
+        for n in {n for way in ways for n in way.needs if n not in free}:
+            leader[find(n)] = find(c)
+    groups: dict[ClassId, list[ClassId]] = {}
+    for c in choices:
+        groups.setdefault(find(c), []).append(c)
+    return [g for g in groups.values() if any(len(choices[c]) > 1 for c in g)]
+
+
+def _program(
+    choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], component: Components, limit: float
+) -> Solved:
+    from presk_rel.egraph.extract_solver import solve_part
+
+    found = solve_part(choices, hint, free, component, limit)
+    return found or Solved({c: hint[c] for c in choices if c in hint}, 0.0)
+
+
+def _enumerated(choices: Choices, free: frozenset[ClassId], component: Components) -> Solved | None:
+    """The cheapest choices by trying all, where there are few; None where there are many."""
+    undecided = [c for c, ways in choices.items() if len(ways) > 1]
+    if prod(len(choices[c]) for c in undecided) > FEW:
+        return None
+    roots = [c for c in choices if c in free]
+    fixed = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
+    best: Solved | None = None
+    for pick in product(*(choices[c] for c in undecided)):
+        chosen = _within({**fixed, **dict(zip(undecided, pick, strict=True))}, roots)
+        cost = sum(way.cost for way in chosen.values())
+        if (best is None or cost < best.bound) and _ordered(chosen, component):
+            best = Solved(chosen, cost)
+    return best
+
+
+def _within(whole: dict[ClassId, Choice], roots: list[ClassId]) -> dict[ClassId, Choice]:
+    """What the roots of a part need inside it."""
+    chosen: dict[ClassId, Choice] = {}
+    stack = list(roots)
+    while stack:
+        c = stack.pop()
+        if c not in chosen and c in whole:
+            chosen[c] = whole[c]
+            stack += whole[c].needs
+    return chosen
+
+
+def _ordered(chosen: dict[ClassId, Choice], component: Components) -> bool:
+    """Whether no class needs itself; only in a cyclic component can one."""
+    waiting = {
+        c: {n for n in way.needs if component[n][0] == component[c][0]}
+        for c, way in chosen.items()
+        if component[c][1] > 1
+    }
+    done: set[ClassId] = set()
+    grew = True
+    while grew:
+        fresh = {c for c, needs in waiting.items() if c not in done and needs <= done}
+        done |= fresh
+        grew = bool(fresh)
+    return len(done) == len(waiting)
