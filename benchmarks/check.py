@@ -3,10 +3,12 @@
     python benchmarks/check.py [--rounds 5] [--functions 1000]
 
 Three things are printed. `presk check examples/train_minigpt.psk` against `python -c "import z3, lark"`, processes of
-the same run in turn, their least times and the ratio (at most 3 is wanted). Times are those of the processor, so that
-other work on the machine counts less; modules are compiled beforehand, as an installed package has them. The check of a generated program of N
+the same run in turn, their least times and the ratio (at most 3 is wanted). The check of a generated program of N
 functions and of 10·N, in this process, the time of each pass and the ratio of the whole (at most 12). How often a
 dimension question was asked, how often Z3 had to answer it.
+
+Times are the processor's, so that other work on the machine counts less, except those of the passes; modules are
+compiled beforehand, as an installed package has them.
 """
 
 from __future__ import annotations

@@ -63,15 +63,7 @@ def _needs(elab: Elab, declared: Declared) -> Iterator[str]:
 
 def _define(elab: Elab, declared: Declared, module: ast.Module, sizes: _Sizes) -> None:
     core = elab.core[declared.id]
-    explicit = [elab.symbol_of(elab.declared[id_of(p.name)]) for p in module.type_params]
-    for p in module.type_params:
-        if p.kind == "Shape":
-            elab.error(
-                "E9001",
-                "Shape parameters of modules are not supported by this version yet",
-                p.span,
-                help="functions may have them: fn f{S : Shape}(x : ℝ[S])",
-            )
+    explicit = [elab.symbol_of(elab.declared[id_of(p.name)]) for p in module.type_params if p.kind == "dim"]
     fields: list[Field] = []
     for member in module.members:
         fields.extend(_fields(elab, member))

@@ -37,7 +37,8 @@ class Signature:
     """What a caller knows of a function. `module_dims` are the dims of its module's definition, the first `explicit` of
     them type parameters, and `own_dims` its own type parameters. `dims`: the type parameters of both, then the other
     symbols of its types in order of appearance. `result` is None when it is not declared (the checker fills it in) or
-    broken. `shapes` are its Shape parameters."""
+    broken. `shapes` are the Shape parameters of both: a module's are not given with its dims, since no parameter tree
+    mentions them; each call of a function finds them from its arguments."""
 
     id: str
     core: str
@@ -78,7 +79,7 @@ def elaborate_signatures(elab: Elab) -> dict[str, Signature]:
     out: dict[str, Signature] = {}
     for declared in elab.declared.values():
         if isinstance(declared.node, ast.Fn):
-            out[declared.id] = _signature(elab, declared, declared.node)
+            out[declared.id] = signature_of(elab, declared, declared.node, elab.core[declared.id])
     return out
 
 
@@ -102,7 +103,8 @@ def _implicit(elab: Elab, implicit: ImplicitDim) -> None:
     )
 
 
-def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
+def signature_of(elab: Elab, declared: Declared, fn: ast.Fn, core: str) -> Signature:
+    """The signature of `fn`, which is what `declared` declares or a variant of it, under the name `core`."""
     owner = None if declared.module is None else elab.core[id_of(declared.module.name)]
     definition = None if owner is None else elab.modules.get(owner)
     theta = None if definition is None else Params(Applied(definition.name, tuple(symbol(d) for d in definition.dims)))
@@ -117,9 +119,10 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
         )
         result = None
     own = [elab.declared[id_of(p.name)] for p in fn.type_params]
+    around = () if declared.module is None else declared.module.type_params
     return Signature(
         id=declared.id,
-        core=elab.core[declared.id],
+        core=core,
         node=fn,
         file=declared.file,
         owner=owner,
@@ -127,7 +130,7 @@ def _signature(elab: Elab, declared: Declared, fn: ast.Fn) -> Signature:
         module_dims=() if definition is None else definition.dims,
         explicit=0 if definition is None else definition.explicit,
         own_dims=tuple(elab.symbol_of(d) for d in own if _kind(d) == "dim"),
-        shapes=tuple(d.name for d in own if _kind(d) == "Shape"),
+        shapes=tuple(p.name.text for p in (*around, *fn.type_params) if p.kind == "Shape"),
         params=params,
         result=result,
         broken=(result is None and fn.result is not None) or (owner is not None and theta is None),

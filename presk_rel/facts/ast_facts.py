@@ -171,7 +171,8 @@ class _Collector:
             self.declare(scope, type_param.name, "typeparam")
         for param in function.params:
             decl = self.declare(arguments.scope, param.name, "axis" if param.is_axis else "argument")
-            self._watch(param.name, "argument")
+            if not param.is_axis:
+                self._watch(param.name, "argument")
             self._holder(decl, param.type)
         signature = replace(arguments, scope=scope, signature=scope)
         self.walk([*(param.type for param in function.params), function.result], signature)

@@ -22,6 +22,7 @@ from presk_rel.elab.paths import paths
 from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Applied, Composed, Instance, Params, Stacked, UseField
 from presk_rel.syntax import ast
+from presk_rel.types.check.axes import axis_parameters
 from presk_rel.types.check.checker import Program
 from presk_rel.types.check.function import check_function
 from presk_rel.types.tree import OptimizerSpec, TFn, TypedProgram
@@ -33,7 +34,8 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
     found = Diagnostics()
     with _room():
         elaborated = elaborate(loaded.files, loaded.main, names, loaded.overrides, found)
-        typed = _check_bodies(elaborated)
+        program = Program(elaborated.elab, elaborated.signatures, check_function)
+        typed = _check_bodies(program)
         blocks = resolve_blocks(elaborated.elab, elaborated.signatures)
     key = span_order(loaded.files)
     diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
@@ -44,7 +46,15 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
         return None, diagnostics
     if lost:
         raise PreskBug("type", f"{lost[0]} was given up without an error")
-    return _program(loaded, elaborated, typed, blocks), diagnostics
+    return _program(loaded, elaborated, tuple(_emitted(program, typed)), blocks), diagnostics
+
+
+def _emitted(program: Program, typed: dict[str, TFn]) -> Iterator[TFn]:
+    """Every function with those that were made for it before it; of one with axis parameters only those."""
+    for key, signature in program.signatures.items():
+        yield from program.made.get(key, ())
+        if not axis_parameters(signature):
+            yield typed[key]
 
 
 @contextmanager
@@ -62,7 +72,7 @@ def _room() -> Generator[None]:
             gc.enable()
 
 
-def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn], blocks: Blocks) -> TypedProgram:
+def _program(loaded: Loaded, elaborated: Elaborated, functions: tuple[TFn, ...], blocks: Blocks) -> TypedProgram:
     elab = elaborated.elab
     constants = {
         d.name: value
@@ -72,7 +82,7 @@ def _program(loaded: Loaded, elaborated: Elaborated, typed: dict[str, TFn], bloc
     return TypedProgram(
         main=loaded.main,
         modules=elab.modules,
-        functions=tuple(typed[s] for s in elaborated.signatures),
+        functions=functions,
         constants=constants,
         bounds=tuple(elab.bounds),
         optimizers=_optimizers(blocks),
@@ -92,11 +102,10 @@ def _optimizers(blocks: Blocks) -> tuple[OptimizerSpec, ...]:
     return tuple(found)
 
 
-def _check_bodies(elaborated: Elaborated) -> dict[str, TFn]:
+def _check_bodies(program: Program) -> dict[str, TFn]:
     """Every function, callees first, so that what a signature leaves out is known to its callers. Members of a cycle
     have their E2016; what they do not declare stays unknown."""
-    elab, signatures = elaborated.elab, elaborated.signatures
-    program = Program(elab, signatures)
+    elab, signatures = program.elab, program.signatures
     needs = {s: list(_mentions(elab, signatures[s])) for s in signatures}
     done, cyclic = order(list(signatures), lambda s: needs[s])
     for key in cyclic:

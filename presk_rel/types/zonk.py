@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from presk_rel.elab.ty import Params, Real, Type
-from presk_rel.smt.linear import Linear
+from presk_rel.smt.linear import Linear, symbol
 from presk_rel.types.infer import Hole
 from presk_rel.types.tree import (
     Attr,
@@ -40,11 +40,13 @@ from presk_rel.types.tree import (
 @dataclass(slots=True)
 class Rewrite:
     """Rebuilds a tree with other types and dimension forms. `type` and `length` are applied to each; `renamed` keeps
-    one new binder per old one."""
+    one new binder per old one. `lifted` are the dims of functions that were made with the tree (`check.lifted`): calls
+    give them their own of the same names."""
 
     type: Callable[[Type], Type]
     length: Callable[[Linear], Linear]
     renamed: dict[int, Binder] = field(default_factory=dict[int, Binder])
+    lifted: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def expr(self, root: TExpr) -> TExpr:
         """The rebuilt tree: children first, by an explicit stack."""
@@ -118,7 +120,8 @@ class Rewrite:
             case TCall(fn, dims):
                 return TCall(fn, self._dims(dims), parts, ty, span)
             case TStackCall(count, fn, dims):
-                count, dims = self.length(count), self._dims(dims)
+                own = tuple((d, symbol(d)) for d in self.lifted.get(fn, ()))
+                count, dims = self.length(count), self._dims(own or dims)
                 return TStackCall(count, fn, dims, parts[0], parts[1], parts[2:], ty, span)
             case TApply():
                 return TApply(parts[0], parts[1:], ty, span)

@@ -208,12 +208,24 @@ PAGES: Final = (
         "fn f(x : ℝ[3], key : key) -> ℝ[3] uses Rand = dropout(0.1, key, x)\n",
     ),
     _page(
+        "E2035",
+        "axes for which a function has no meaning",
+        "A function with axis parameters is checked for any axes, and once more for those of each call. Two axes of "
+        "one tensor cannot have the same name then.",
+        "fn f(axis a, x : ℝ[seq: 2, a: 3]) -> ℝ[seq: 2] = sum(axis a, x)\n"
+        "fn g(x : ℝ[seq: 2, model: 3]) -> ℝ[seq: 2] = f(axis seq, x)\n",
+        "fn f(axis a, x : ℝ[seq: 2, a: 3]) -> ℝ[seq: 2] = sum(axis a, x)\n"
+        "fn g(x : ℝ[seq: 2, model: 3]) -> ℝ[seq: 2] = f(axis model, x)\n",
+    ),
+    _page(
         "E9001",
         "not supported by this version yet",
         "The program is right as far as presk can see, and uses something of the language that this version does not "
         "have.",
-        "fn f(n : nat) -> nat = n % 2\n",
-        "fn f(n : nat) -> nat = n\n",
+        "module M { fn apply(x : ℝ[3]) -> ℝ[3] = x }\nmodel N = M ∘ M\n"
+        "fn f(θ : params N, x : ℝ[3]) -> ℝ[3] =\n  let g = N.apply\n  g(θ, x)\n",
+        "module M { fn apply(x : ℝ[3]) -> ℝ[3] = x }\nmodel N = M ∘ M\n"
+        "fn f(θ : params N, x : ℝ[3]) -> ℝ[3] =\n  let g = λ x. N.apply(θ, x)\n  g(x)\n",
         "limit",
     ),
     _page(

@@ -11,6 +11,7 @@ from presk_rel.elab.ty import ModuleValue
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.smt.solver import AtMost
 from presk_rel.types.check.arguments import Arg, Given, Value, check_value, infer_all, infer_value, match
+from presk_rel.types.check.axes import axis_parameters, specialised
 from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.places import place_of
 from presk_rel.types.infer import BROKEN, IType, held
@@ -22,8 +23,9 @@ from presk_rel.types.zonk import Rewrite
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A checked call: the arguments that are values, the first of them of type `first`."""
+    """A checked call of `core`: the arguments that are values, the first of them of type `first`."""
 
+    core: str
     dim_args: DimArgs
     args: tuple[TExpr, ...]
     first: IType
@@ -42,20 +44,19 @@ def call_signature(
     applied = apply_signature(c, signature, given, args, span)
     if applied is None:
         return c.broken(span)
-    return TCall(signature.core, applied.dim_args, (*front, *applied.args), held(applied.result), span)
+    return TCall(applied.core, applied.dim_args, (*front, *applied.args), held(applied.result), span)
 
 
 def apply_signature(
     c: Checker, signature: Signature, given: Mapping[str, Linear], args: Sequence[Arg], span: Span
 ) -> Applied | None:
     """None after an error."""
-    axis = next((p for p in signature.params if p.node.is_axis), None)
-    if axis is not None:
-        c.error(
-            "E9001", f"`{signature.core}` has the axis parameter `{axis.name}`: not supported by this version yet", span
-        )
-        infer_all(c, args)
-        return None
+    if axis_parameters(signature):
+        special = specialised(c, signature, args, span)
+        if special is None:
+            infer_all(c, args)
+            return None
+        signature, args = special
     values = match(c, signature.core, signature.params, args, span)
     if values is None:
         infer_all(c, args)
@@ -78,7 +79,7 @@ def apply_signature(
         return None
     _owe_bounds(c, signature, inst, span)
     dims = tuple((d, inst.lengths[d]) for d in signature.dims)
-    return Applied(dims, tuple(nodes), types[0] if types else BROKEN, inst.type(signature.result))
+    return Applied(signature.core, dims, tuple(nodes), types[0] if types else BROKEN, inst.type(signature.result))
 
 
 def _argument(

@@ -14,9 +14,10 @@ from presk_rel.elab.ty import Hyper, Idx, Real
 from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Equal, Refuted
 from presk_rel.syntax import ast
+from presk_rel.types.check.lifted import Lifted
 from presk_rel.types.infer import BROKEN, Broken, Hole, IType, Meta, held, in_tree, ity
 from presk_rel.types.problems import Mismatch
-from presk_rel.types.tree import Binder, TExpr, TLiteral
+from presk_rel.types.tree import Binder, TExpr, TFn, TLiteral
 from presk_rel.types.unify import Unifier
 
 DEEPEST = 400
@@ -32,8 +33,15 @@ class Program:
 
     elab: Elab
     signatures: dict[str, Signature]
+    check_function: Callable[[Program, Signature], TFn | None]
     defaults: dict[str, TExpr] = field(default_factory=dict[str, TExpr])
     """The checked default of each parameter that has one, by declaration id."""
+    made: dict[str, list[TFn]] = field(default_factory=dict[str, list[TFn]])
+    """Functions made while checking a function, by its declaration id (`check.lifted`, `check.axes`)."""
+    specialised: dict[tuple[str, tuple[str, ...]], Signature | None] = field(
+        default_factory=dict[tuple[str, tuple[str, ...]], "Signature | None"]
+    )
+    """Functions with axis parameters, by id and axes (`check.axes`); None after an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ class Checker:
     stuck: list[Stuck] = field(default_factory=list[Stuck])
     at_end: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Checks that are run once every type is known."""
+    lifted: list[Lifted] = field(default_factory=list[Lifted])
+    """Functions made for calls of the body, inner ones first."""
     binders: int = 0
     depth: int = 0
     failed: bool = False

@@ -11,7 +11,8 @@ from presk_rel.facts.ast_facts import decl_id
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Blame, Checker, Program, is_bad
 from presk_rel.types.check.expr import infer
-from presk_rel.types.check.settle import settle
+from presk_rel.types.check.lifted import finish
+from presk_rel.types.check.settle import Final, settle
 from presk_rel.types.infer import BROKEN, IType
 from presk_rel.types.problems import TooLarge
 from presk_rel.types.tree import Binder, TDim, TExpr, TFn, TLiteral, TPrim
@@ -41,12 +42,15 @@ def _check(c: Checker, signature: Signature) -> TFn | None:
     rewrite = Rewrite(final.type, final.length)
     if c.failed or signature.broken or is_bad(body):
         return None
+    made = _finish_lifted(c, signature, rewrite)
     typed = rewrite.expr(body)
     params = tuple(rewrite.binder(b) for b in binders)
     final.report()
     if c.failed:
         return None
     _complete(signature, params, typed.type)
+    if made:
+        c.program.made.setdefault(signature.id, []).extend(made)
     return TFn(
         name=signature.core,
         dims=tuple(dict.fromkeys([*signature.dims, *final.mentioned])),
@@ -59,6 +63,15 @@ def _check(c: Checker, signature: Signature) -> TFn | None:
         name_span=signature.node.name.span,
         defaults=tuple((p.name, c.program.defaults[p.id]) for p in signature.params if p.id in c.program.defaults),
     )
+
+
+def _finish_lifted(c: Checker, signature: Signature, rewrite: Rewrite) -> list[TFn]:
+    uses = tuple(u.text for u in signature.node.uses)
+    made: list[TFn] = []
+    for lifted in c.lifted:
+        own = Final(c)
+        made.append(finish(lifted, Rewrite(own.type, own.length, lifted=rewrite.lifted), own.mentioned, uses))
+    return made
 
 
 def _body(c: Checker, signature: Signature) -> TExpr:
@@ -74,7 +87,6 @@ def _body(c: Checker, signature: Signature) -> TExpr:
 def _bind(c: Checker, param: ParamSig) -> Binder | None:
     """The variable of a parameter; module-typed ones are compile-time only."""
     if param.node.is_axis:
-        c.error("E9001", f"the axis parameter `{param.name}`: not supported by this version yet", param.node.name.span)
         return None
     if param.instance is not None or (param.broken and param.id in c.program.elab.module_params):
         return None

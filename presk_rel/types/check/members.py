@@ -12,11 +12,12 @@ from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Applied, Composed, Instance, ModuleValue, Params, Stacked
 from presk_rel.syntax import ast
 from presk_rel.types.check.applying import apply_signature, call_signature
-from presk_rel.types.check.arguments import Arg, Given, check_value, infer_all
+from presk_rel.types.check.arguments import Arg, Given, check_value, infer_all, infer_value
 from presk_rel.types.check.checker import Blame, Checker, is_bad
+from presk_rel.types.check.lifted import Lifted
 from presk_rel.types.check.places import Place
-from presk_rel.types.infer import held
-from presk_rel.types.tree import TExpr, TField, TStackCall
+from presk_rel.types.infer import IType, held, ity
+from presk_rel.types.tree import TExpr, TField, TStackCall, TVar
 
 
 def call_member(c: Checker, place: Place, name: ast.Ident, args: Sequence[Arg], span: Span) -> TExpr:
@@ -24,7 +25,7 @@ def call_member(c: Checker, place: Place, name: ast.Ident, args: Sequence[Arg], 
     if place.instance is None:
         infer_all(c, args)
         return c.broken(span)
-    if not isinstance(place.instance, Composed) and function_of_module(c, place.instance, name) is None:
+    if _repeated(place.instance) is not None and function_of_module(c, place.instance, name) is None:
         infer_all(c, args)
         return c.broken(span)
     theta, rest = place.theta, list(args)
@@ -64,19 +65,19 @@ def _call(c: Checker, instance: Instance, theta: TExpr, name: ast.Ident, args: S
             return _composed(c, outer, inner, theta, name, args, span)
 
 
-def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signature | None:
-    """The function `name` of the module under the stacks of `instance`; E2028 if it has none."""
+def _repeated(instance: Instance) -> Applied | None:
+    """The module under the stacks of `instance`; None for a composition."""
     while isinstance(instance, Stacked):
         instance = instance.inner
-    if not isinstance(instance, Applied):
-        c.error(
-            "E9001",
-            f"`{name.text}` through a stack of a composition is not supported by this version yet",
-            name.span,
-            help="declare a module that uses the composition, and stack that",
-        )
-        return None
-    module = c.program.elab.nodes[instance.module]
+    return instance if isinstance(instance, Applied) else None
+
+
+def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signature | None:
+    """The function `name` of the module under the stacks of `instance`, which is no composition; E2028 if it has
+    none."""
+    applied = _repeated(instance)
+    assert applied is not None
+    module = c.program.elab.nodes[applied.module]
     known = members(module)
     found = known.get(name.text)
     if found is not None and isinstance(found[1], ast.Fn):
@@ -103,13 +104,7 @@ def _through_stack(
     """`blocks.apply(x, …)` is M.apply applied L times, so that it gives what it takes first."""
     inner = instance.inner
     if not isinstance(inner, Applied):
-        infer_all(c, args)
-        return c.error(
-            "E9001",
-            "a call through a stack of stacks is not supported by this version yet",
-            span,
-            help="declare a module that uses the inner stack, and stack that",
-        )
+        return _through_lifted(c, instance, theta, name, args, span)
     signature = function_of_module(c, inner, name)
     if signature is None:
         return c.broken(span)
@@ -119,16 +114,45 @@ def _through_stack(
         return c.broken(span)
     if not applied.args:
         return c.error("E2027", f"`{signature.core}` takes no argument that a stack could pass on", span)
-    failed = c.unify(applied.result, applied.first, span, "the stack")
-    if failed is not None:
-        message = f"through a stack, `{signature.core}` must give what it takes first: it takes "
-        message += f"{c.unifier.show(applied.first)} and gives {c.unifier.show(applied.result)}"
-        reason, example = c.reason(failed)
-        return c.error("E2027", message + reason, span, counterexample=example)
+    if not _passes_on(c, signature.core, applied.first, applied.result, span):
+        return c.broken(span)
     acc, *extras = applied.args
     return TStackCall(
-        instance.count, signature.core, applied.dim_args, theta, acc, tuple(extras), held(applied.first), span
+        instance.count, applied.core, applied.dim_args, theta, acc, tuple(extras), held(applied.first), span
     )
+
+
+def _passes_on(c: Checker, what: str, first: IType, result: IType, span: Span) -> bool:
+    """E2027 unless a layer gives what it takes first."""
+    failed = c.unify(result, first, span, "the stack")
+    if failed is None:
+        return True
+    message = f"through a stack, `{what}` must give what it takes first: it takes "
+    message += f"{c.unifier.show(first)} and gives {c.unifier.show(result)}"
+    reason, example = c.reason(failed)
+    c.error("E2027", message + reason, span, counterexample=example)
+    return False
+
+
+def _through_lifted(
+    c: Checker, instance: Stacked, theta: TExpr, name: ast.Ident, args: Sequence[Arg], span: Span
+) -> TExpr:
+    """A stack of a stack or of a composition repeats a function made for it (`check.lifted`)."""
+    if not args or any(a.form != "positional" or a.value is None for a in args):
+        infer_all(c, args)
+        return c.error("E2021", "through a stack of a stack or a composition, arguments go by position", span)
+    values = [infer_value(c, a.value) for a in args if a.value is not None]
+    if c.signature is None or any(is_bad(v) for v in values):
+        return c.broken(span)
+    tree = c.binder(ast.Ident("θ", span), Params(instance.inner))
+    params = [c.binder(ast.Ident("x", span), ity(v)) for v in values]
+    given = [Arg("positional", None, Given(TVar(b, b.type, span), span), span) for b in params]
+    body = _call(c, instance.inner, TVar(tree, tree.type, span), name, given, span)
+    if is_bad(body) or not _passes_on(c, name.text, ity(values[0]), ity(body), span):
+        return c.broken(span)
+    core = f"{c.signature.core}.stack{len(c.lifted)}"
+    c.lifted.append(Lifted(core, (tree, *params), body, span))
+    return TStackCall(instance.count, core, (), theta, values[0], tuple(values[1:]), values[0].type, span)
 
 
 def _composed(

@@ -85,14 +85,8 @@ def _step(c: Checker, node: ast.Binary, left: TExpr, right: TExpr | None, hint: 
         return c.broken(node.span)
     if node.op in COMPARISONS:
         return c.later(lambda: _comparison(c, node, left, other, hint), node.span)
-    if node.op == "%":
-        return c.error("E9001", f"`{node.op}` on values is not supported by this version yet", node.op_span)
-    return c.error(
-        "E2020",
-        f"`{node.op}` is no operator of values",
-        node.op_span,
-        help="it belongs to module expressions and configuration blocks",
-    )
+    where = "static assert a % k == 0" if node.op == "%" else "module expressions and configuration blocks"
+    return c.error("E2020", f"`{node.op}` is no operator of values", node.op_span, help=f"it belongs to {where}")
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic

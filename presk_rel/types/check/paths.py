@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from presk_rel.diagnostics import Span
@@ -10,10 +10,11 @@ from presk_rel.elab.context import BUILTIN
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import path_text
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Function, Hyper, Params, Type, field_names, field_type
-from presk_rel.smt.linear import symbol
+from presk_rel.elab.ty import Applied, Function, Hyper, Instance, Params, Type, field_names, field_type
+from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.call import call_builtin
+from presk_rel.types.check.applying import call_signature
 from presk_rel.types.check.arguments import Arg, Given
 from presk_rel.types.check.checker import Checker, is_bad
 from presk_rel.types.check.members import call_member, function_of_module
@@ -40,7 +41,7 @@ def infer_path(c: Checker, expr: ast.Name | ast.Field | ast.DimApply, hint: ITyp
         return _builtin(c, target.removeprefix(BUILTIN), expr, hint)
     selects = isinstance(target, Declared) and isinstance(target.node, ast.Fn) and target.module is not None
     if isinstance(target, Declared) and not (selects and isinstance(expr, ast.Field)):
-        return _declared(c, target, expr)
+        return _declared(c, target, expr, hint)
     if isinstance(expr, ast.Field):
         return _field(c, expr, hint)
     if elab.unresolved(base):
@@ -48,7 +49,7 @@ def infer_path(c: Checker, expr: ast.Name | ast.Field | ast.DimApply, hint: ITyp
     return c.error("E2022", "this is no value", expr.span)
 
 
-def _declared(c: Checker, target: Declared, expr: ast.Name | ast.Field | ast.DimApply) -> TExpr:
+def _declared(c: Checker, target: Declared, expr: ast.Name | ast.Field | ast.DimApply, hint: IType | None) -> TExpr:
     elab, span = c.program.elab, expr.span
     match target.node:
         case ast.Const():
@@ -57,7 +58,7 @@ def _declared(c: Checker, target: Declared, expr: ast.Name | ast.Field | ast.Dim
         case ast.Dim() | ast.TypeParam(_, "dim"):
             return TDim(symbol(elab.symbol_of(target)), NAT, span)
         case ast.Fn():
-            return _function(c, c.program.signatures[target.id], target, span)
+            return _function(c, c.program.signatures[target.id], target, expr, hint)
         case ast.Param() | ast.Use():
             return _own(c, target, expr)
         case _:
@@ -97,30 +98,41 @@ def _no_value(c: Checker, target: Declared, span: Span) -> TExpr:
 # ------------------------------------------------------------------------------------------------ functions as values
 
 
-def _function(c: Checker, signature: Signature, target: Declared, span: Span) -> TExpr:
+def _function(c: Checker, signature: Signature, target: Declared, expr: ast.Expr, hint: IType | None) -> TExpr:
     """A function of the file as a value. A sibling in the same module closes over θ, so it becomes a lambda."""
+    span, never = expr.span, _never_a_value(signature)
+    if never is not None:
+        return _refused(c, signature, never, span)
     if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
         return c.broken(span)
-    if any(p.instance is not None for p in signature.params):
-        return c.error(
-            "E2023",
-            f"`{signature.core}` takes a module, so it cannot be passed around",
-            span,
-            help="call it inside a lambda: λ x. f(net, x)",
-        )
     if target.module is None:
-        return _function_value(c, signature, signature.result, span)
+        return _function_value(c, signature, signature.result, {}, span)
+    theta = theta_of(c, expr)
+    if theta is None:
+        return c.broken(span)
+    own = {d: symbol(d) for d in signature.module_dims}
+    if sum(p.node.default is None for p in signature.params) == 1:
+        return _eta(c, span, hint, lambda arg: call_signature(c, signature, own, (theta,), [arg], span))
     return c.error(
-        "E9001",
-        "a function of the same module as a value is not supported by this version yet",
+        "E2023",
+        f"`{signature.core}` reads the parameters of its module and takes several arguments, so it is no value",
         span,
-        help=f"write λ x. {target.name}(x)",
+        help=f"write λ x. {target.name}(x, …)",
     )
 
 
-def _function_value(c: Checker, signature: Signature, result: Type, span: Span) -> TExpr:
-    inst = instantiate(c.unifier, signature, {}, span)
-    params = [inst.type(p.type) for p in signature.params if p.type is not None]
+def _never_a_value(signature: Signature) -> str | None:
+    """Why a function cannot be passed around, whatever its type."""
+    if any(p.node.is_axis for p in signature.params):
+        return "takes an axis"
+    return "takes a module" if any(p.instance is not None for p in signature.params) else None
+
+
+def _function_value(c: Checker, signature: Signature, result: Type, given: Mapping[str, Linear], span: Span) -> TExpr:
+    """A named function; of a module, with its parameter tree as first argument."""
+    inst = instantiate(c.unifier, signature, given, span)
+    front = () if signature.theta is None else (signature.theta,)
+    params = [inst.type(t) for t in (*front, *(p.type for p in signature.params)) if t is not None]
     dims = tuple((d, inst.lengths[d]) for d in signature.dims)
     return TFunction(signature.core, dims, held(function_of(params, inst.type(result))), span)
 
@@ -156,16 +168,34 @@ def _of_place(c: Checker, place: Place, expr: ast.Field, hint: IType | None) -> 
     if place.theta is not None and expr.name.text in field_names(c.program.elab.modules, place.instance):
         return _of_tree(c, place.theta, expr.name, expr.span) or c.broken(expr.span)
     if place.theta is None:
-        signature = function_of_module(c, place.instance, expr.name)
-        if signature is None:
-            return c.broken(expr.span)
+        return _member(c, place.instance, expr)
+    return _eta(c, expr.span, hint, lambda arg: call_member(c, place, expr.name, [arg], expr.span))
+
+
+def _member(c: Checker, instance: Instance, expr: ast.Field) -> TExpr:
+    """`net.apply` as a value: a function of the parameter tree and the arguments."""
+    if not isinstance(instance, Applied):
         return c.error(
             "E9001",
-            f"`{path_text(expr)}` as a value is not supported by this version yet",
+            f"`{path_text(expr)}`, through a stack or a composition, as a value is not supported by this version yet",
             expr.span,
             help=f"write a lambda: λ x. {path_text(expr)}(θ, x)",
         )
-    return _eta(c, expr.span, hint, lambda arg: call_member(c, place, expr.name, [arg], expr.span))
+    signature = function_of_module(c, instance, expr.name)
+    if signature is None:
+        return c.broken(expr.span)
+    never = _never_a_value(signature)
+    if never is not None:
+        return _refused(c, signature, never, expr.span)
+    if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
+        return c.broken(expr.span)
+    given = dict(zip(signature.module_dims, instance.args, strict=False))
+    return _function_value(c, signature, signature.result, given, expr.span)
+
+
+def _refused(c: Checker, signature: Signature, why: str, span: Span) -> TExpr:
+    message = f"`{signature.core}` {why}, so it cannot be passed around"
+    return c.error("E2023", message, span, help=f"call it inside a lambda: λ x. {signature.node.name.text}(…, x)")
 
 
 def _of_tree(c: Checker, base: TExpr, name: ast.Ident, span: Span) -> TExpr | None:
