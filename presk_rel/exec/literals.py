@@ -184,7 +184,10 @@ def from_file(name: str, path: Path) -> Node:
     except OSError as error:
         _bad_file(name, path, error.strerror or str(error))
     except (ValueError, EOFError, MemoryError, RecursionError, KeyError, NotImplementedError) as error:
-        _bad_file(name, path, str(error)[:300] or type(error).__name__)
+        why = str(error)[:300] or type(error).__name__
+        if "pickle" in why:  # numpy's word for whatever it does not know; loading such a file would run its code
+            why = "it is not in numpy's format, or holds Python objects"
+        _bad_file(name, path, why)
 
 
 def _bad_file(name: str, path: Path, why: str) -> NoReturn:
