@@ -13,6 +13,7 @@ from presk_rel.exec.exact.interp import Interpreter
 from presk_rel.exec.exact.kernel import Undecided
 from presk_rel.exec.exact.proven import inject
 from presk_rel.exec.exact.run import Options, run_exact
+from presk_rel.exec.exact.sizes import estimate
 from presk_rel.exec.exact.untyped import flint_context
 from presk_rel.exec.inputs import prepare
 from presk_rel.exec.values import IndexTensor, MaskTensor, Tensor, Value, leaves
@@ -61,6 +62,7 @@ def evaluate(found: Program, entry: str, bits: int) -> Value | None:
     with flint_context.workprec(bits):
         try:
             bound, args = prepare(found, entry, {}, DIMS, 0)
+            estimate(found, entry, args, bound.env.dims)  # as a run does: what it refuses is never computed
             kernel = Balls()
             return Interpreter(found, kernel).run(entry, inject(kernel, args), bound.env.dims)
         except (PreskError, Undecided):
