@@ -30,6 +30,7 @@ from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Limits, Saturation, saturate
 from presk_rel.egraph.snapshot import Graph, read_graph, read_instances
+from presk_rel.egraph.sums import normal_sums
 from presk_rel.egraph.templates import canonicalize
 
 
@@ -98,11 +99,13 @@ class _Optimizer:
         encoded = encode(function, Terms(TypeTable(self.flat.modules)))
         closure = Closure(encoded.terms)
         canonicalize(encoded.terms, closure, 0)
-        equal = commuted(encoded.terms, closure)
         parts = spine(encoded.terms, encoded.root)
         start = encoded.terms.reachable(*parts.leaves)
+        sums = normal_sums(encoded.terms, closure)
+        equal = [*commuted(encoded.terms, closure), *sums]
+        loaded = encoded.terms.reachable(*parts.leaves, *(t for _, t in sums))
         self.lap("encode")
-        graph, instances, saturation = self.saturated(encoded.terms, start, equal, rules)
+        graph, instances, saturation = self.saturated(encoded.terms, loaded, equal, rules)
         known = len(encoded.terms)
         for instance in instances:
             closure.add(instance)
@@ -134,10 +137,10 @@ class _Optimizer:
         return Optimized(program, proof, report)
 
     def saturated(
-        self, terms: Terms, start: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
+        self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
     ) -> tuple[Graph, list[Instance], Saturation]:
         session = Session(terms, tuple(r for r in rules if r.ruleset != "encode"))
-        session.load([(t, loaded_args(terms, t)) for t in start], equal)
+        session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
         self.lap("load")
         saturation = saturate(session, self.limits)
         self.lap("saturate")

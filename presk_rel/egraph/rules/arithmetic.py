@@ -226,35 +226,46 @@ _LIKE_TERMS = (
     ),
 )
 
-_NEAR = tuple(
-    Rule(
-        f"add.near-{name}",
-        f"(add :type t {sides})",
-        "(add (mul :type t x (const :value 2 :type s)) y)",
-        ("(type x t)", "(type y t)", "(real-type t)", "(scalar-type s)"),
-        "x + y + x = x·2 + y",
-        guards=("(varying x)",),
-    )
-    for name, sides in (
-        ("outer-left", "(add :type t x y) x"),
-        ("outer-right", "x (add :type t y x)"),
-        ("inner-left", "(add :type t y x) x"),
-        ("inner-right", "x (add :type t x y)"),
-    )
-)
+_SAME = ("(type x t)", "(type y t)", "(type z t)", "(real-type t)")
 
-_ORDER = tuple(
+_ORDER = (
+    *(
+        Rule(
+            f"{op}.commute",
+            f"({op} x y)",
+            f"({op} y x)",
+            ("(type root t)", f"(typed ({op} y x) t)"),
+            f"x {sign} y = y {sign} x",
+            "encode",
+        )
+        for op, sign in (("add", "+"), ("mul", "·"))
+    ),
     Rule(
-        f"{op}.commute",
-        f"({op} x y)",
-        f"({op} y x)",
-        ("(type root t)", f"(typed ({op} y x) t)"),
-        f"x {sign} y = y {sign} x",
+        "add.associate",
+        "(add :type t x (add :type t y z))",
+        "(add (add :type t x y) z)",
+        _SAME,
+        "x + (y + z) = (x + y) + z",
         "encode",
-    )
-    for op, sign in (("add", "+"), ("mul", "·"))
+    ),
+    Rule(
+        "add.exchange",
+        "(add :type t (add :type t x y) z)",
+        "(add (add :type t x z) y)",
+        _SAME,
+        "(x + y) + z = (x + z) + y",
+        "encode",
+    ),
+    Rule(
+        "neg.add",
+        "(neg :type t (add :type t x y))",
+        "(add (neg :type t x) (neg :type t y))",
+        ("(type x t)", "(type y t)", "(real-type t)"),
+        "-(x + y) = -x + (-y)",
+        "encode",
+    ),
 )
-"""Not in the e-graph, where they double it: `egraph.commute` uses them between operations that the program has."""
+"""Not in the e-graph, which they blow up: `egraph.commute` and `egraph.sums` use them on what the program has."""
 
 RULES: tuple[Rule, ...] = (
     *_CONSTANTS,
@@ -263,6 +274,5 @@ RULES: tuple[Rule, ...] = (
     *_NEGATION,
     *_CANCELLATION,
     *_LIKE_TERMS,
-    *_NEAR,
     *_ORDER,
 )
