@@ -371,11 +371,21 @@ class Session:
         return flat
 
     def _verify(self, entry: str, dims: Mapping[str, int]) -> Verdict:
+        from presk_rel.egraph.fusion.check import check_fused
         from presk_rel.exec.verdict import verify_proof
 
-        optimized = self.optimized(entry, dims)
+        optimized, fused = self.optimized(entry, dims), self.fused(entry, dims)
         with self._pass("verify"):
-            return verify_proof(optimized.proof, self.differentiated, optimized.program, {})  # dims only weigh costs
+            program = optimized.program
+            verdict = verify_proof(optimized.proof, self.differentiated, program, {})  # dims only weigh costs
+            return replace(verdict, reasons=(*verdict.reasons, *check_fused(entry, program, fused.program)))
+
+    def _fuse(self, entry: str, dims: Mapping[str, int]) -> Fused:
+        from presk_rel.egraph.fusion.fuse import fuse
+
+        optimized = self.optimized(entry, dims)
+        with self._pass("fuse"):
+            return fuse(optimized.program, entry, dims)
 
     def _optimize(self, entry: str, dims: Mapping[str, int]) -> Optimized:
         from presk_rel.core.verify import verify

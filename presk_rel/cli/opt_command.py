@@ -43,16 +43,19 @@ def command(
 
     def body() -> Outcome:
         from presk_rel.cli.tables import report_document, report_text
+        from presk_rel.core.analysis import reached
         from presk_rel.core.printer import print_function
+        from presk_rel.egraph.fusion.fuse import with_kernels
 
         name, bound = required(entry), naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack = mode, unroll_stack
         program.entry(name)
-        optimized = program.optimized(name, bound)
-        core = print_function(optimized.program.functions[name])
-        document = {"entry": name, "core": core, "report": report_document(optimized.report)}
-        text = core + ("\n\n" + report_text(optimized.report) if with_report else "")
+        optimized, fused = program.optimized(name, bound), program.fused(name, bound)
+        core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))
+        figures = with_kernels(optimized.report, fused, program.seconds["fuse"])
+        document = {"entry": name, "core": core, "report": report_document(figures)}
+        text = core + ("\n\n" + report_text(figures) if with_report else "")
         return Outcome(document, text)
 
     report.execute(body)

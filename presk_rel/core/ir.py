@@ -114,7 +114,8 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`fn name{dims}(params) -> result { bindings; return ret }`. `uses` are the effects it declares."""
+    """`fn name{dims}(params) -> result { bindings; return ret }`. `uses` are the effects it declares. A `kernel` is a
+    function of primitives that one launch computes (`egraph.fusion`): it is called, and never closed over or folded."""
 
     name: str
     dims: tuple[str, ...]
@@ -124,6 +125,7 @@ class Function:
     ret: Var
     uses: tuple[str, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    kernel: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def print_function(function: Function, program: Program | None = None) -> str:
 
 def _header(f: Function) -> str:
     dims = f"{{{' '.join(f.dims)}}}" if f.dims else ""
-    left = f"fn {f.name}{dims}({', '.join(f'{p.name} : {p.type}' for p in f.params)})"
+    word = "kernel" if f.kernel else "fn"
+    left = f"{word} {f.name}{dims}({', '.join(f'{p.name} : {p.type}' for p in f.params)})"
     right = f"-> {f.result}" + (f" uses {', '.join(f.uses)}" if f.uses else "") + " {"
     whole = f"{left} {right}"
     return whole if len(whole) <= HEADER_WIDTH else f"{left}\n    {right}"

@@ -24,6 +24,7 @@ _INITS: dict[str, InitKind] = {
     "xavier_uniform": "xavier_uniform",
 }
 _MAX_ERRORS = 50
+_STARTS = ("fn", "kernel", "module", "dim")
 
 
 def load(text: str, file: str, diagnostics: Diagnostics) -> Program | None:
@@ -68,18 +69,18 @@ class _Reader:
         return Program(self.modules, functions, tuple(self.bounds))
 
     def _recover(self) -> None:
-        """On to the next declaration: the next `fn`, `module` or `dim` in the first column."""
+        """On to the next declaration: the next word that starts one in the first column."""
         c = self.c
         c.restart()
         c.dims = frozenset()
         while c.now.kind != "end":
-            if c.now.kind == "newline" and c.ahead().start.column == 1 and c.ahead().text in ("fn", "module", "dim"):
+            if c.now.kind == "newline" and c.ahead().start.column == 1 and c.ahead().text in _STARTS:
                 return
             c.step()
 
     def _declaration(self) -> None:
         c = self.c
-        if c.at_word("fn"):
+        if c.at_word("fn") or c.at_word("kernel"):
             self._function()
         elif c.at_word("module"):
             self._module()
@@ -90,7 +91,7 @@ class _Reader:
             self.bounds.append((name, c.form()))
             c.newline()
         else:
-            raise c.fail("`fn`, `module` or `dim`")
+            raise c.fail("`fn`, `kernel`, `module` or `dim`")
 
     # ------------------------------------------------------------------------------------------------------- modules
 
@@ -172,7 +173,8 @@ class _Reader:
 
     def _function(self) -> None:
         c = self.c
-        c.word("fn")
+        kernel = c.at_word("kernel")
+        c.step()
         first = c.now
         name = c.path("a function's name")
         dims = self._dims()
@@ -192,7 +194,7 @@ class _Reader:
         bindings, ret = self._body()
         if name in self.functions:
             raise ReadError("E0104", f"the function {name} is defined twice", header)
-        self.functions[name] = Function(name, dims, params, result, bindings, ret, uses, header)
+        self.functions[name] = Function(name, dims, params, result, bindings, ret, uses, header, kernel)
 
     def _skip_before(self, mark: str) -> None:
         if self.c.now.kind == "newline" and self.c.ahead().text == mark:

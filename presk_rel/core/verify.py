@@ -40,6 +40,7 @@ from presk_rel.core.shapes import (
     tangent,
 )
 from presk_rel.core.typing_rules import infer
+from presk_rel.core.verify_kernels import kernel_findings
 from presk_rel.core.verify_modules import instance_problem, module_findings
 from presk_rel.diagnostics import NOWHERE, PreskBug, Span
 from presk_rel.elab.ty import SCALAR_REAL, ModuleValue, Shape, TupleOf, Type
@@ -86,6 +87,7 @@ def findings(program: Program) -> list[Finding]:
         check = _Check(program, function)
         check.run()
         found.extend(check.found)
+    found += [Finding(f"{f.name}/{b.name}", text, b.span) for f, b, text in kernel_findings(program)]
     loop = cycle({name: _called(f, program) for name, f in program.functions.items()})
     if loop:
         found.append(Finding(f"fn {loop[0]}", f"reaches itself: {' → '.join([*loop, loop[0]])}"))

@@ -140,13 +140,16 @@ ops = (
 notes = st.none() | st.sampled_from(["∂x", "adjoint of %3 (dot)", "a -- b", "return x", "fn f("])
 bindings = st.builds(Binding, NAMES, types, ops, note=notes)
 functions = st.builds(
-    lambda name, params, result, bs, ret, uses: Function(name, DIMS, tuple(params), result, tuple(bs), ret, uses),
+    lambda name, params, result, bs, ret, uses, kernel: Function(
+        name, DIMS, tuple(params), result, tuple(bs), ret, uses, kernel=kernel
+    ),
     PATHS,
     st.lists(st.builds(Param, NAMES, types), max_size=2),
     types,
     st.lists(bindings, max_size=4),
     NAMES,
     st.sampled_from([(), ("Rand",), ("Rand", "x")]),
+    st.booleans(),
 )
 inits = st.sampled_from(
     [Init("zeros"), Init("ones"), Init("normal", "0.02"), Init("normal", "3e-4"), Init("xavier_uniform")]

@@ -144,7 +144,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "code", "place", "says"),
         [
-            ("fun f", "E0100", "1:1", "expected `fn`, `module` or `dim`, found `fun`"),
+            ("fun f", "E0100", "1:1", "expected `fn`, `kernel`, `module` or `dim`, found `fun`"),
             ("fn f(x : ℝ[D) -> ℝ[] {\n}", "E0100", "1:13", "expected `,` or `]`, found `)`"),
             (body("%1 : ℝ[..., D] = soft x"), "E0101", "2:20", "soft is no operation of PSK-Core"),
             (body("%1 : ℝ[..., D] = add x"), "E0101", "2:25", "2 operands of add (there are 1)"),

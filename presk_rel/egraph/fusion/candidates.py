@@ -1,0 +1,205 @@
+"""The kernels that a partition may choose from.
+
+Small graphs: every set of operations that one launch can compute. Larger ones: kernels are grown by joining two that
+gain by it, again and again, in several orders; every kernel on the way is a candidate, and so is each of the last ones
+with one operation more or less. Of these an integer program takes the best (`partition`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from presk_rel.egraph.fusion.graph import Graph
+from presk_rel.egraph.fusion.space import Kernel, Space, bits
+
+EVERY_SET = 10
+"""Up to this many operations, all sets are candidates."""
+
+MANY = 40
+"""No more readers of one value than this are looked at as partners of one of them."""
+
+Order = Callable[["_Pair"], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two groups that may become one: what that gains, whether one reads the other, and the place of the later one."""
+
+    gain: int
+    reads: bool
+    place: int
+
+
+ORDERS: tuple[Order, ...] = (
+    lambda p: (-p.gain,),
+    lambda p: (not p.reads, -p.gain),
+    lambda p: (not p.reads, p.place, -p.gain),
+    lambda p: (not p.reads, -p.place, -p.gain),
+)
+"""The pair that is joined next is the least: by gain; producers and consumers first; from the front; from the back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Sets of operations as bits, each a kernel; and partitions of all work into some of them."""
+
+    sets: list[int]
+    partitions: list[list[int]]
+
+
+def candidates(graph: Graph, space: Space, *, thorough: bool) -> Found:
+    """The candidates of a graph; `thorough` for all orders and the neighbours of the last kernels."""
+    work = [n.index for n in graph.nodes if n.work]
+    alone = [1 << i for i in work]
+    if len(work) <= EVERY_SET:
+        return Found([m for m in _subsets(work) if space.kernels(m)], [alone])
+    found: dict[int, None] = dict.fromkeys(alone)
+    partitions = [_grown(graph, space, alone, order, found) for order in (ORDERS if thorough else ORDERS[:1])]
+    for groups in partitions if thorough else ():
+        found.update(dict.fromkeys(_neighbours(graph, space, groups)))
+    return Found(list(found), partitions)
+
+
+def _subsets(work: list[int]) -> Iterator[int]:
+    for chosen in range(1, 1 << len(work)):
+        yield sum(1 << work[k] for k in bits(chosen))
+
+
+def best(space: Space, work: int) -> Kernel | None:
+    """The kernel for this work that writes all that others read."""
+    found = space.kernels(work)
+    return found[0] if found and found[0].whole else None
+
+
+# ------------------------------------------------------------------------------------------------------ growing
+
+
+def _grown(graph: Graph, space: Space, alone: list[int], order: Order, found: dict[int, None]) -> list[int]:
+    """Groups joined as long as it gains; every group on the way is added to `found`."""
+    growth = _Growth(graph, space, alone)
+    heap: list[tuple[tuple[int, ...], int, int]] = []
+
+    def offer(a: int, b: int) -> None:
+        pair = growth.pair(a, b)
+        if pair is not None:
+            heapq.heappush(heap, (order(pair), min(a, b), max(a, b)))
+
+    for a in list(growth.groups):
+        for b in growth.near(a):
+            if a < b:
+                offer(a, b)
+    while heap:
+        _, a, b = heapq.heappop(heap)
+        if a not in growth.groups or b not in growth.groups or growth.cyclic(a, b):
+            continue
+        joined = growth.join(a, b)
+        found[joined] = None
+        for other in growth.near(joined):
+            offer(joined, other)
+    return list(growth.groups)
+
+
+class _Growth:
+    """A partition into groups, each a kernel, and which group reads which."""
+
+    def __init__(self, graph: Graph, space: Space, groups: list[int]) -> None:
+        self.graph, self.space = graph, space
+        self.groups: dict[int, None] = dict.fromkeys(groups)
+        self.of: dict[int, int] = {m.bit_length() - 1: m for m in groups}
+        self.loaders: dict[str, dict[int, None]] = {}
+        self.edges: dict[int, set[int]] = {}
+        for n in graph.nodes:
+            for v, _ in n.reads:
+                self.edges.setdefault(graph.number.get(v, -1), set()).add(n.index)
+        for m in groups:
+            self._register(m)
+
+    def _register(self, group: int) -> None:
+        kernel = best(self.space, group)
+        for v in kernel.loads if kernel else ():
+            self.loaders.setdefault(v, {})[group] = None
+
+    def near(self, group: int) -> list[int]:
+        """The groups that read what this one writes, that write what it reads, or that read something it reads."""
+        kernel = best(self.space, group)
+        found: dict[int, None] = {}
+        if kernel is None:
+            return []
+        for v in kernel.loads:
+            source = self.of.get(self.graph.number.get(v, -1))
+            if source is not None:
+                found[source] = None
+            readers = [g for g in self.loaders.get(v, ()) if g in self.groups]
+            found.update(dict.fromkeys(readers[:MANY]))
+        for i in kernel.outputs:
+            found.update(dict.fromkeys(self.of[r] for r in sorted(self.graph.readers[i]) if r in self.of))
+        found.pop(group, None)
+        return list(found)
+
+    def pair(self, a: int, b: int) -> _Pair | None:
+        one, other, both = best(self.space, a), best(self.space, b), best(self.space, a | b)
+        if one is None or other is None or both is None:
+            return None
+        gain = one.units + other.units - both.units
+        reads = any(self.of.get(self.graph.number.get(v, -1)) in (a, b) for v in (*one.loads, *other.loads))
+        return _Pair(gain, reads, max(a, b).bit_length()) if gain > 0 else None
+
+    def cyclic(self, a: int, b: int) -> bool:
+        """Whether a path leads from one to the other through a third: then both cannot be one kernel."""
+        return self._reaches(a, b) or self._reaches(b, a)
+
+    def _reaches(self, a: int, b: int) -> bool:
+        stack, target = self._beyond(a, b), set(bits(b))
+        seen = set(bits(a))
+        limit = max(target)
+        while stack:
+            i = stack.pop()
+            if i in seen or i >= limit:
+                continue
+            for j in bits(self.of.get(i, 1 << i)):
+                seen.add(j)
+                after = self.edges.get(j, set[int]())
+                if not after.isdisjoint(target):
+                    return True
+                stack.extend(after - seen)
+        return False
+
+    def _beyond(self, a: int, b: int) -> list[int]:
+        """What reads the first group and is neither group, nor computed anew by its readers."""
+        found: list[int] = []
+        stack, seen = bits(a), set(bits(a | b))
+        while stack:
+            for r in sorted(self.edges.get(stack.pop(), ())):
+                if r not in seen:
+                    seen.add(r)
+                    (stack if self.graph.nodes[r].inline else found).append(r)
+        return found
+
+    def join(self, a: int, b: int) -> int:
+        both = a | b
+        for m in (a, b):
+            del self.groups[m]
+        self.groups[both] = None
+        for i in bits(both):
+            self.of[i] = both
+        self._register(both)
+        return both
+
+
+# --------------------------------------------------------------------------------------------------- neighbours
+
+
+def _neighbours(graph: Graph, space: Space, groups: list[int]) -> list[int]:
+    """Every group with one of the operations around it more, or with one of its own less."""
+    found: list[int] = []
+    for group in groups:
+        kernel = best(space, group)
+        if kernel is None:
+            continue
+        around = {graph.number[v] for v in kernel.loads if v in graph.number and graph.nodes[graph.number[v]].work}
+        around |= {r for i in kernel.outputs for r in graph.readers[i] if r >= 0}
+        changed = [group | 1 << i for i in sorted(around)] + [group & ~(1 << i) for i in bits(group)]
+        found += [m for m in changed if m and space.kernels(m)]
+    return found
