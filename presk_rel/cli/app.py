@@ -56,7 +56,7 @@ def group() -> None:
 
     \b
     presk check  examples/mlp.psk
-    presk why    examples/tour/relu.psk hinge
+    presk why    examples/tour/hinge.psk hinge
     presk run    examples/mlp.psk --entry mse_grad --dim B=2 --dim D=4
     presk prove  examples/mlp.psk --entry mse_grad --verify
     """

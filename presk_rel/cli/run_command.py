@@ -83,6 +83,7 @@ def command(
         from presk_rel.exec.exact.run import Options
         from presk_rel.exec.literals import arguments
 
+        _fits(executor, device)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.remat = remat
         program.mode, program.unroll_stack = mode, unroll_stack
@@ -115,6 +116,11 @@ def command(
         return Outcome(document, text)
 
     report.execute(body)
+
+
+def _fits(executor: str, device: str) -> None:
+    if executor == "exact" and device != "cpu":
+        raise click.UsageError("--device is for --executor torch; the exact executor computes on the CPU")
 
 
 def _entry(program: Session, entry: str | None) -> str:
