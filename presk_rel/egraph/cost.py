@@ -117,7 +117,7 @@ class CostModel:
     def work(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
         """The work of one operation; operands that are read for their type only move nothing."""
         row = PRIMS.get(op)
-        if op == INPUT or (row is not None and row.view):
+        if op == INPUT or (row is not None and row.view) or _renames(op, operand_types, result):
             return Work()
         if op == "fold":
             return self._fold(attrs)
@@ -171,6 +171,15 @@ class CostModel:
             name, attrs = _operation(b.op)
             total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
         return total
+
+
+def _renames(op: str, operand_types: tuple[Type, ...], result: Type) -> bool:
+    """A sum over no axis, a repetition along none: the same tensor under other names of axes, or another order."""
+    match operand_types[:1], result:
+        case (Real(x),), Real(y) if op in ("sum_to", "broadcast_like"):
+            return x.prefix == y.prefix and len(x.axes) == len(y.axes)
+        case _:
+            return False
 
 
 def _operation(op: Op) -> tuple[str, tuple[Attr, ...]]:

@@ -113,6 +113,22 @@ _CONSTANT_FACTORS = (
         ),
     ),
     Rule(
+        "div.const-out",
+        "(div x (mul :type u y (const :value c :type s)))",
+        "(mul (div :type t x y) (const :value (/ 1 c) :type s))",
+        ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)", "(nonzero c)"),
+        "x / (y · c) = (x / y) · c⁻¹; the left side says y ≠ 0",
+        guards=("(varying y)", "(short c)", "(factor c)"),
+    ),
+    Rule(
+        "div.div",
+        "(div :type t (div :type t x y) z)",
+        "(div x (mul :type u y z))",
+        ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
+        "(x / y) / z = x / (y · z); the left side says y, z ≠ 0",
+        "expand",
+    ),
+    Rule(
         "mul.const-out-left",
         "(mul (mul :type u x (const :value c :type s)) y)",
         "(mul (mul :type t x y) (const :value c :type s))",

@@ -14,6 +14,7 @@ _MAPS: tuple[tuple[str, str, str], ...] = (
     ("sum-axis", "(sum :axis a{t} {x})", "a sum"),
     ("mean", "(mean{t} {x})", "a mean"),
     ("mean-axis", "(mean :axis a{t} {x})", "a mean"),
+    ("div", "(div{t} {x} w)", "division by w"),
     *(
         (f"{op}-{side}", f"({op}{{t}} {places})", "a contraction")
         for op in ("dot", "dot_vjp_l", "dot_vjp_r")
