@@ -124,10 +124,10 @@ class Session:
         """The entry's proven value (or, with the mpmath kernel, its measured one)."""
         from presk_rel.exec.exact.run import run_exact
 
+        given = self._given(entry, request)
         program = self._runnable(entry, request)
         options = replace(options, last_use=self._last_use(program, entry))
         with self._pass("run"):
-            given = self._given(program, entry, request)
             return run_exact(program, entry, given, request.dims, request.seed, options)
 
     def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str) -> TorchResult:
@@ -135,10 +135,9 @@ class Session:
         from presk_rel.exec.inputs import prepare
         from presk_rel.exec.torch.run import TorchResult, compile_entry, run_torch
 
-        self.entry(entry)
+        given = self._given(entry, request)
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
         with self._pass("run"):
-            given = self._given(flat, entry, request)
             bound, values = prepare(flat, entry, given, request.dims, request.seed)
             compiled = compile_entry(flat, entry, bound.env, dtype, device)
             names = [p.name for p in bound.fn.params]
@@ -152,19 +151,23 @@ class Session:
         self.analysis  # noqa: B018  all errors are reported before anything is printed
         return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
 
-    def _given(self, program: Program, entry: str, request: Request) -> Mapping[str, Node]:
-        """The arguments given, and the declared defaults of those that are not. Core text (`.core`) declares none."""
-        if self.path.endswith(".core"):
-            return request.given
-        fn = next((f for f in self.typed.functions if f.name == entry), None)
-        if fn is None or all(name in request.given for name, _ in fn.defaults):
-            return request.given
+    def _given(self, entry: str, request: Request) -> Mapping[str, Node]:
+        """The arguments given, and the declared defaults of those that are not; what cannot be run with these is
+        refused here, before anything is optimized. Core text (`.core`) declares no defaults."""
         from presk_rel.exec.defaults import with_defaults
+        from presk_rel.exec.inputs import bind, require
 
-        return with_defaults(program, fn, request.given, request.dims)
+        name = self.entry(entry).name
+        with self._pass("run"):
+            given = request.given
+            functions = () if self.path.endswith(".core") else self.typed.functions
+            fn = next((f for f in functions if f.name == name), None)
+            if fn is not None and not all(n in given for n, _ in fn.defaults):
+                given = with_defaults(self.differentiated, fn, given, request.dims)
+            require(bind(self.differentiated, entry, given, request.dims))
+        return given
 
     def _runnable(self, entry: str, request: Request) -> Program:
-        self.entry(entry)
         return self.optimized(entry, request.dims).program if request.optimize else self.differentiated
 
     def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, int]]:

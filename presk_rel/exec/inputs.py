@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from presk_rel.core.ir import Function, Program
 from presk_rel.elab.ty import (
     Applied,
     Composed,
+    Hyper,
     Idx,
     Init,
     Instance,
@@ -172,6 +174,17 @@ def synthesize(program: Program, bound: Bound, seed: int) -> tuple[Value, ...]:
     return tuple(out)
 
 
+def require(bound: Bound) -> None:
+    """E7014 for a missing argument that no seed can give: what `synthesize` finds, before the entry is optimized."""
+    for p, v in zip(bound.fn.params, bound.given, strict=True):
+        if v is None and isinstance(p.type, Hyper):
+            _needed(p.type, f"`{p.name}`")
+
+
+def _needed(ty: Type, where: str) -> NoReturn:
+    fail("E7014", f"{where} : {ty} has to be given", None, help=f"--arg {where.strip('`')}=VALUE")
+
+
 def prepare(
     program: Program, entry: str, given: Mapping[str, Node], dims: Mapping[str, int], seed: int
 ) -> tuple[Bound, tuple[Value, ...]]:
@@ -202,7 +215,7 @@ def drawn(modules: dict[str, ModuleDef], ty: Type, env: Env, key: bytes, where: 
         case Params(instance):
             return initial(modules, instance, env, key, where)
         case _:
-            return fail("E7014", f"{where} : {ty} has to be given", None, help=f"--arg {where.strip('`')}=VALUE")
+            return _needed(ty, where)
 
 
 def _keys(lengths: tuple[int, ...], key: bytes, where: str) -> Value:

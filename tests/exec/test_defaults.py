@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from presk_rel.pipeline import Session
 from tests.cli.harness import EXAMPLES, Ran, presk, presk_json
 
 SOURCE = """
@@ -97,3 +98,20 @@ def test_a_function_with_a_function_for_its_result_is_said_not_to_run(source: st
     ran = presk_json("run", source, "--entry", "adder", "--dim", "N=2")
     assert (ran.status, ran.document["diagnostics"][-1]["code"]) == (3, "E7019")
     assert "the result : (ℝ[i: N]) -> ℝ[i: N] is a function value" in ran.document["diagnostics"][-1]["message"]
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_optimized(source: str, monkeypatch: pytest.MonkeyPatch):
+    def never(*_: object) -> None:
+        raise AssertionError("optimized")
+
+    monkeypatch.setattr(Session, "optimized", never)
+    train = str(EXAMPLES / "train_minigpt.psk")
+    for command in ((train, "--entry", "adamw.step", "--dim", "T=3"), (source, "--entry", "f", "--arg", "s=true")):
+        for executor in ("exact", "torch"):
+            ran = presk_json("run", *command, "--executor", executor)
+            assert (ran.status, ran.document["diagnostics"][-1]["code"][:3]) == (1, "E70")
+
+
+def test_a_training_file_without_an_entry_is_outside_what_can_be_run():
+    ran = presk_json("run", str(EXAMPLES / "train_minigpt.psk"))
+    assert (ran.status, ran.document["diagnostics"][-1]["code"]) == (3, "E7002")
