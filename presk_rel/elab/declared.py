@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from presk_rel.diagnostics.record import record
 from presk_rel.facts.ast_facts import decl_id
 from presk_rel.syntax import ast
 
@@ -30,7 +30,7 @@ Node = (
 Owner = ast.Module | ast.Fn | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declared:
     """What the identifier `ident` of `file` declares. `owner` is the module or function that it belongs to; `module`
     the module around it, if any (for a parameter of a member function, both)."""

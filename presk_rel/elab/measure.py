@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Applied, Composed, Function, Instance, ModuleValue, Params, Stacked, TupleOf, Type
 
 LARGEST = 1_000
@@ -14,7 +15,7 @@ DEEPEST = 100
 """Levels of a type or instance."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measure:
     parts: int
     levels: int

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.context import Elab, id_of
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.symbols import type_forms
@@ -16,7 +17,7 @@ from presk_rel.smt.linear import symbol
 from presk_rel.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParamSig:
     """A parameter. `type` is None when it is omitted (to be inferred) or `broken` (an error was reported). A
     module-typed one has a `ModuleValue`; an axis parameter has no type."""

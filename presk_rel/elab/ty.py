@@ -7,13 +7,13 @@ per function) or the name of a `{S : Shape}` parameter. `str` of a type is its c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from presk_rel.diagnostics.record import record
 from presk_rel.smt.linear import Linear
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Axis:
     """One axis: its name, if it has one, and its length."""
 
@@ -24,7 +24,7 @@ class Axis:
         return str(self.length) if self.name is None else f"{self.name}: {self.length}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape."""
 
@@ -42,7 +42,7 @@ class Shape:
 SCALAR = Shape(None, ())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Applied:
     """A module applied to its dimension arguments: the declared type parameters first, then the file's dims that its
     parameters mention (`MiniGPT` of the spec mentions `T`). `module` is the unique Core name of the module."""
@@ -54,7 +54,7 @@ class Applied:
         return self.module + ("{" + ", ".join(map(str, self.args)) + "}" if self.args else "")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stacked:
     """`stack{count}(inner)`: every parameter of `inner` with a leading axis of length `count`."""
 
@@ -65,7 +65,7 @@ class Stacked:
         return f"stack{{{self.count}}}({self.inner})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Composed:
     """`outer ∘ inner`; its parameter tree has the fields `outer` and `inner`. `A ∘ B ∘ C` is `(A ∘ B) ∘ C`."""
 
@@ -79,7 +79,7 @@ class Composed:
 Instance = Applied | Stacked | Composed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Real:
     shape: Shape
 
@@ -87,7 +87,7 @@ class Real:
         return f"ℝ[{self.shape}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Idx:
     """Integers `0 ≤ i < bound`."""
 
@@ -98,7 +98,7 @@ class Idx:
         return f"idx[{self.bound}][{self.shape}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mask:
     shape: Shape
 
@@ -106,7 +106,7 @@ class Mask:
         return f"bool[{self.shape}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hyper:
     """A hyperparameter scalar."""
 
@@ -116,7 +116,7 @@ class Hyper:
         return self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """A key; with axes, the stack of the keys of a fold's iterations (`key[12]`), which only PSK-Core has."""
 
@@ -126,7 +126,7 @@ class Key:
         return "key" if self.shape.is_scalar else f"key[{self.shape}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TupleOf:
     items: tuple[Type, ...]
 
@@ -134,7 +134,7 @@ class TupleOf:
         return f"({', '.join(map(str, self.items))}{',' if len(self.items) == 1 else ''})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Params:
     """The parameter tree of a module instance."""
 
@@ -144,7 +144,7 @@ class Params:
         return f"params {self.instance}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A function value; most take one argument."""
 
@@ -155,7 +155,7 @@ class Function:
         return f"({', '.join(map(str, self.params))}) -> {self.result}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModuleValue:
     """The type of a module-typed parameter (`net : MLP{D, 4*D}`): compile-time only, never in Core."""
 
@@ -213,7 +213,7 @@ def map_dims(ty: Type, f: Callable[[Linear], Linear]) -> Type:
 InitKind = Literal["zeros", "ones", "normal", "xavier_uniform"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Init:
     """An initializer (spec: "Initializers"); `std` is the decimal text of `normal(std = …)`."""
 
@@ -224,7 +224,7 @@ class Init:
         return f"normal(std = {self.std})" if self.kind == "normal" else self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParamField:
     """A learnable tensor of a module."""
 
@@ -233,7 +233,7 @@ class ParamField:
     init: Init
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UseField:
     """A sub-module of a module."""
 
@@ -244,7 +244,7 @@ class UseField:
 Field = ParamField | UseField
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModuleDef:
     """A module's parameter tree, generic in `dims`: its type parameters (`explicit` of them), then the file's dims that
     its fields mention. Field types mention only `dims`."""

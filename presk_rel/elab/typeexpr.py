@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.context import BUILTIN, Elab
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import length, path_text
@@ -19,7 +19,7 @@ PREFIX = "..."
 SCALARS: dict[str, Type] = {**{kind: Hyper(kind) for kind in get_args(HyperKind)}, "key": Key()}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a type stands. `what` names it in diagnostics; `prefix`: may a shape begin with `...` or a Shape
     parameter?"""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.facts.ast_ids import decl_id, use_id
 from presk_rel.facts.ast_parts import Node, children, components, path_use
 from presk_rel.facts.builtins import BUILTIN_SCOPE, EFFECT_SCOPE, EFFECTS, FUNCTIONS, MODULES, TYPES, builtin_id
@@ -26,7 +27,7 @@ REFERENCES = {"training": ("model", "objective", "optimizer"), "inference": ("mo
 may happen to be declared."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sources:
     """The parsed files of a program, the main one first. `imports` maps the id of an import's alias (`decl_id`) to
     the `path` of the file that it names; an import whose file could not be read is absent."""
@@ -35,7 +36,7 @@ class Sources:
     imports: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AstFacts:
     """Input rows by relation, and where each use and declaration stands."""
 
@@ -63,7 +64,7 @@ def ast_facts(sources: Sources) -> AstFacts:
     return AstFacts(collector.rows, collector.spans)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Place:
     """Where a node stands. Names are looked up in `scope`, those of types in `types` (no argument or local is a type:
     `key : key` means the type). `owner` is the function, module, model or type alias that mentions what stands here;

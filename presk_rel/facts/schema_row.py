@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from presk_rel.diagnostics.record import record
 
 Type = Literal["symbol", "number"]
 Role = Literal["input", "derived"]
 Origin = Literal["ast", "core"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     name: str
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RelationRow:
     """`meaning` has the columns in braces. `role`: facts come from outside, or are derived. `origin`: about source
     programs, or about PSK-Core."""

@@ -6,10 +6,10 @@ them for proofs. This layer knows neither elaboration nor Core: it takes facts a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.facts.ast_facts import AstFacts, Row
 from presk_rel.facts.similar import similar
 from presk_rel.rules.engine import Engine, Relations, solve
@@ -22,7 +22,18 @@ CycleKind = Literal["function", "module", "type"]
 _CYCLE_KINDS: dict[str, CycleKind] = {"function": "function", "module": "module", "model": "module", "type": "type"}
 
 NAME_RELATIONS = frozenset(
-    ("resolves", "selects", "unresolved", "near_miss", "implicit_dim", "duplicate", "shadows", "endless", "recursive", "unused")
+    (
+        "resolves",
+        "selects",
+        "unresolved",
+        "near_miss",
+        "implicit_dim",
+        "duplicate",
+        "shadows",
+        "endless",
+        "recursive",
+        "unused",
+    )
 )
 LIVENESS_RELATIONS = frozenset(("live", "dead", "last_use"))
 CORE_RELATIONS = LIVENESS_RELATIONS | {
@@ -31,7 +42,7 @@ CORE_RELATIONS = LIVENESS_RELATIONS | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unresolved:
     """A use that resolves to nothing: a name, a `member` of an import, an optimizer block, or an effect.
     `near` are names one slip away that would resolve, in alphabetical order."""
@@ -43,7 +54,7 @@ class Unresolved:
     near: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Duplicate:
     """`later` declares a name that its scope already has from `earlier`."""
 
@@ -52,7 +63,7 @@ class Duplicate:
     earlier: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ImplicitDim:
     """An undeclared name in a dimension position of the signature of `function`. `decl` is the id of its first use,
     to which this and every later use of the name in that function resolves."""
@@ -63,7 +74,7 @@ class ImplicitDim:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cycle:
     """Declarations of one kind (a model counts as a module) each of which mentions the next, and the last the
     first. `decls` begins with the one that stands first in the source; `uses[i]` is where `decls[i]` mentions."""
@@ -73,7 +84,7 @@ class Cycle:
     uses: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Names:
     """Which declaration each use of a name means (spec: "Elaboration"). Ids: `facts.ast_facts.use_id`, `decl_id`.
 
@@ -195,7 +206,7 @@ def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
     return tuple(cycles)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EffectSite:
     """`function` has `effect` because of what it does at `site`."""
 
@@ -205,7 +216,7 @@ class EffectSite:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IllegalGradient:
     """The gradient at `site`, by `parameter` of `callee`, is of something discontinuous in it (E3001): because of
     `primitive` at `cause`. `primitive` is None where an unknown function value is to blame."""
@@ -219,7 +230,7 @@ class IllegalGradient:
     cause_span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Liveness:
     """What the results of functions need, and the index of the binding that is the last to read a variable (parameters
     too, but not what is returned)."""
@@ -233,7 +244,7 @@ class Liveness:
         return sorted((f, name, i) for f, uses in self.last_use.items() for name, i in uses.items())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CoreAnalysis:
     """What the rules say of a Core program (spec: "Regularity", "Effects"). `facts` are the input rows, `relations`
     hold everything derived, `spans` says where functions and variables (`f/x`) come from. All names are Core's."""

@@ -7,10 +7,11 @@ Spans never take part in equality: two atoms are equal when they say the same. N
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as OneOf
 
 from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.diagnostics.record import record
 
 BaseType = OneOf["number", "symbol"]
 Value = int | str
@@ -24,24 +25,24 @@ INT_MIN = -(2**31)
 INT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variable:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wildcard:
     """`_`: any value, and no two need agree."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A number of 32 bits with sign, or a symbol (any text)."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """Arithmetic modulo 2^32 with sign; `/` and `%` truncate towards zero."""
 
@@ -50,13 +51,13 @@ class Binary:
     right: Term
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     function: FunctionName
     arguments: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate:
     """`operator target : { body }`; `target` is None for `count` alone. Bodies with `;` have been refused."""
 
@@ -69,20 +70,20 @@ class Aggregate:
 Term = Variable | Wildcard | Constant | Binary | Call | Aggregate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Atom:
     relation: str
     arguments: tuple[Term, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Negation:
     atom: Atom
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     operator: ComparisonOperator
     left: Term
@@ -93,13 +94,13 @@ class Comparison:
 Literal = Atom | Negation | Comparison
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attribute:
     name: str
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RelationDecl:
     """One declared relation. `types` are the base types of its columns, resolved through `.type`."""
 
@@ -115,7 +116,7 @@ class RelationDecl:
         return len(self.attributes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeDecl:
     """`.type name <: base` (one base) or `.type name = a | b` (a union)."""
 
@@ -125,7 +126,7 @@ class TypeDecl:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One head and one conjunction. A clause with several heads or `;` gives several rules of one name.
 
@@ -138,7 +139,7 @@ class Rule:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FactClause:
     """`relation(constants).` in the program's text: an input fact like those of `.facts` files."""
 
@@ -147,7 +148,7 @@ class FactClause:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """A validated rule program. `relations` is in order of declaration."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskBug, PreskError
+from presk_rel.diagnostics.record import record
 from presk_rel.rules import souffle
 from presk_rel.rules.ast import INT_MAX, INT_MIN, Program, RelationDecl, Row
 from presk_rel.rules.embedded import solve_embedded
@@ -20,7 +20,7 @@ writing and reading files included: the embedded engine is faster up to 720,000 
 both grow alike; beyond two million its memory (150 bytes a row and index) is what decides."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relations:
     """The relations of a program over facts. `facts` holds the input rows, those of the program's text included."""
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.ast import Atom, Attribute, Literal, TypeDecl
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declaration:
     names: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Direction:
     """`.input` or `.output` of some relations."""
 
@@ -24,13 +23,13 @@ class Direction:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Include:
     path: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clause:
     """Heads, and the alternatives of the body (one empty conjunction for a fact)."""
 

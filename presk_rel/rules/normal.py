@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -26,7 +27,7 @@ from presk_rel.rules.ast import (
 from presk_rel.rules.walk import aggregate_terms, literal_terms, rename_apart, rule_terms, scope_variables
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grouping:
     """`result = aggregate`, with the aggregate's body in normal form and `shared` the variables it needs bound."""
 
@@ -40,7 +41,7 @@ class Grouping:
 NormalLiteral = Atom | Negation | Comparison | Grouping
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NormalRule:
     """`sources[i]` is the index in `rule.body` of what `body[i]` came from; `rule` is as written."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Diagnostics
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.ast import Program, Rule
 from presk_rel.rules.walk import used_atoms
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stratum:
     """Relations that depend on each other, and their rules. `recursive` when some rule uses its own stratum."""
 

@@ -8,13 +8,13 @@ variable `?n` of the type checker. Arithmetic here never asks Z3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from presk_rel.diagnostics.record import record
 from presk_rel.smt.digits import digits
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linear:
     """`const + Σ coefficient·symbol`. Build with `constant`, `symbol` and the operators, never by hand."""
 

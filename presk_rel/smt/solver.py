@@ -12,6 +12,7 @@ from importlib import import_module
 from math import lcm
 from typing import TYPE_CHECKING, Any, assert_never
 
+from presk_rel.diagnostics.record import record
 from presk_rel.smt.linear import Linear
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ RESOURCE_LIMIT = 20_000_000
 """Z3's `rlimit` per query: about a second."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equal:
     left: Linear
     right: Linear
@@ -30,7 +31,7 @@ class Equal:
         return f"{self.left} = {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AtMost:
     left: Linear
     right: Linear
@@ -39,7 +40,7 @@ class AtMost:
         return f"{self.left} ≤ {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Less:
     left: Linear
     right: Linear
@@ -48,7 +49,7 @@ class Less:
         return f"{self.left} < {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Divides:
     """`divisor | dividend`; the divisor is at least 1. A dividend that is no integer is not divisible."""
 
@@ -62,12 +63,12 @@ class Divides:
 Condition = Equal | AtMost | Less | Divides
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Proven:
     """The condition holds for all naturals that satisfy the facts."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refuted:
     """The condition fails at `counterexample`: of all that satisfy the facts, the one with the smallest sum, then the
     lexicographically smallest by symbol name. Only symbols of the condition are named."""
@@ -78,7 +79,7 @@ class Refuted:
         return "fails for " + ", ".join(f"{s} = {n}" for s, n in self.counterexample)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Undecided:
     """The solver gave up within its resource limit. `reason` is its own word for why."""
 

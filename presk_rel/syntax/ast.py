@@ -8,21 +8,22 @@ A parsed tree is at most 200 nodes deep (E0005), not counting the two chains tha
 along `Binary.left` and `Let.body`, and may recurse everywhere else. `==` recurses everywhere.
 """
 
-# ruff: noqa: RUF009  (`_span` is a dataclass field; it is a function so that it stands in one place)
+
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.diagnostics.record import record
 
 
 def _span() -> Span:
     return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ident:
     """A name where it is declared, or a label that is looked up in no scope (axis, field, argument names)."""
 
@@ -35,7 +36,7 @@ class Ident:
 BinaryOp = Literal["|>", "|", "⊗", "∘", "==", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "·", "^"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """A use of a name, looked up lexically: `x`, `D`, `mean`, `auto`. A path `m.V` is a `Field` of a `Name`."""
 
@@ -43,7 +44,7 @@ class Name:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nat:
     """A natural literal of any size; `text` is decimal digits as written."""
 
@@ -51,7 +52,7 @@ class Nat:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decimal:
     """A decimal literal as written: `0.02`, `3e-4`."""
 
@@ -59,7 +60,7 @@ class Decimal:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quantity:
     """A number with a unit: `5ms`, `192KiB/sm`."""
 
@@ -68,7 +69,7 @@ class Quantity:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Str:
     """A string literal; `value` has its escapes resolved."""
 
@@ -76,13 +77,13 @@ class Str:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Negate:
     operand: Expr
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """`op_span` is where the operator stands: the caret of an operator's diagnostic. Long chains nest in `left`."""
 
@@ -93,13 +94,13 @@ class Binary:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Positional:
     value: Expr
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Named:
     """`name = value`."""
 
@@ -108,7 +109,7 @@ class Named:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisArg:
     """`axis a`."""
 
@@ -116,7 +117,7 @@ class AxisArg:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamedAxis:
     """`seq: T`; `dim` is a dimension expression."""
 
@@ -128,7 +129,7 @@ class NamedAxis:
 Arg = Positional | Named | AxisArg | NamedAxis
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """`f(args)`. `stream "path"` is `Call(Name("stream"), (Positional(Str("path")),))`."""
 
@@ -137,7 +138,7 @@ class Call:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DimApply:
     """`M{D, 4*D}`."""
 
@@ -146,7 +147,7 @@ class DimApply:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field:
     """`base.name`."""
 
@@ -155,7 +156,7 @@ class Field:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class At:
     """The selector `i` or `seq: i`, which drops its axis."""
 
@@ -164,7 +165,7 @@ class At:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice:
     """The selector `lo..hi` or `pair: lo..hi`, which keeps its axis."""
 
@@ -177,14 +178,14 @@ class Slice:
 Selector = At | Slice
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     base: Expr
     selectors: tuple[Selector, ...]
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamePattern:
     """A binder; `_` binds nothing."""
 
@@ -192,7 +193,7 @@ class NamePattern:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TuplePattern:
     items: tuple[Pattern, ...]
     span: Span = _span()
@@ -201,7 +202,7 @@ class TuplePattern:
 Pattern = NamePattern | TuplePattern
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Let:
     """`let pattern = value` and the body on the next line. Long chains nest in `body`: walk them with a loop."""
 
@@ -211,7 +212,7 @@ class Let:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lambda:
     """`λ pattern. body`, or `λ (pattern : type). body`."""
 
@@ -221,7 +222,7 @@ class Lambda:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ein:
     """`ein[axes](body)`."""
 
@@ -230,7 +231,7 @@ class Ein:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ascribe:
     """`(value : type)`."""
 
@@ -239,7 +240,7 @@ class Ascribe:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tuple:
     """`()` or `(a, b, …)`; never one item."""
 
@@ -256,7 +257,7 @@ Expr = (
 # ---------------------------------------------------------------------------------------------------------- types
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Axis:
     """`dim`, `name: dim`, or `...` (both fields None)."""
 
@@ -265,7 +266,7 @@ class Axis:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RealType:
     """`ℝ[axes]`; bare `ℝ` and `ℝ[]` are the same tree."""
 
@@ -273,7 +274,7 @@ class RealType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IdxType:
     """`idx[bound][axes]`; `idx[N]` has no axes."""
 
@@ -282,7 +283,7 @@ class IdxType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MaskType:
     """`bool[axes]`, a mask. Bare `bool` is the hyperparameter scalar: `NamedType`."""
 
@@ -290,7 +291,7 @@ class MaskType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParamType:
     """`param T`."""
 
@@ -298,7 +299,7 @@ class ParamType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParamsType:
     """`params M`: the parameter tree of a module or a module-typed parameter. `module` is a path (`Name`, `Field`)."""
 
@@ -306,7 +307,7 @@ class ParamsType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamedType:
     """A path with optional dimension arguments: `nat`, `Tokens`, `ff.Linear{D, D}`. `dims` is None without braces."""
 
@@ -315,7 +316,7 @@ class NamedType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TupleType:
     items: tuple[TypeExpr, ...]
     span: Span = _span()
@@ -327,7 +328,7 @@ TypeExpr = RealType | IdxType | MaskType | ParamType | ParamsType | NamedType | 
 # --------------------------------------------------------------------------------------------- module expressions
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModuleRef:
     """`path{dims}(modules)`: `Linear{D, D}`, `stack{L}(Block)`. Absent braces or parentheses are empty tuples."""
 
@@ -337,7 +338,7 @@ class ModuleRef:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compose:
     """`outer ∘ inner`: `inner` is applied first."""
 
@@ -352,7 +353,7 @@ ModuleExpr = ModuleRef | Compose
 # --------------------------------------------------------------------------------------------------- declarations
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeParam:
     """One name of `{In Out : dim, S : Shape}` with its group's kind."""
 
@@ -361,7 +362,7 @@ class TypeParam:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FnParam:
     """`[axis] name [: type] [= default]`."""
 
@@ -372,7 +373,7 @@ class FnParam:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fn:
     name: Ident
     type_params: tuple[TypeParam, ...]
@@ -383,7 +384,7 @@ class Fn:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Param:
     """`param names : type [init = init]`. `param w : param T` is stored as `param w : T`."""
 
@@ -393,7 +394,7 @@ class Param:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     names: tuple[Ident, ...]
     module: ModuleExpr
@@ -403,7 +404,7 @@ class Use:
 Member = Param | Use | Fn
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Module:
     name: Ident
     type_params: tuple[TypeParam, ...]
@@ -411,14 +412,14 @@ class Module:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Import:
     path: Str
     alias: Ident
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Const:
     name: Ident
     type: TypeExpr | None
@@ -426,40 +427,40 @@ class Const:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StaticAssert:
     condition: Expr
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dim:
     name: Ident
     bound: Expr | None
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeAlias:
     name: Ident
     type: TypeExpr
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effect:
     name: Ident
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     name: Ident
     module: ModuleExpr
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigField:
     """`name = value`, `name : type = value` or `name : value` (then `type` is None: the same tree as `=`)."""
 
@@ -469,7 +470,7 @@ class ConfigField:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checkpoint:
     """`checkpoint every steps steps to "path"`."""
 
@@ -481,7 +482,7 @@ class Checkpoint:
 ConfigItem = ConfigField | Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Config:
     """`optimizer adamw { … }`, `training run { … }`, `inference serve { … }`."""
 
@@ -494,7 +495,7 @@ class Config:
 Decl = Import | Const | StaticAssert | Dim | TypeAlias | Effect | Model | Module | Fn | Config
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class File:
     """One source file. `path` is as the user gave it (imports: relative to the main file's folder)."""
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.syntax.build import BUILDERS, NESTS, Builder
 from presk_rel.syntax.expected import syntax_error
 from presk_rel.syntax.lalr import END, Child, Production, Table, table
@@ -30,7 +31,7 @@ _LET: Final = 4
 Pick: TypeAlias = Callable[[list[Any]], Sequence[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Step:
     """A production ready to run: what to do (`mode`), how its children are picked from the values read, which builder
     makes a node of them, and how much deeper that nests."""

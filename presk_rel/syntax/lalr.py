@@ -12,9 +12,10 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from presk_rel.diagnostics.record import record
 
 END = "$END"
 _FORMAT = 1
@@ -23,7 +24,7 @@ Child: TypeAlias = tuple[int, bool] | None
 """Which symbol of a production is a child (and whether it is a list to splice); None for an absent optional part."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Production:
     """`origin` → `size` symbols; `build` names the function of build.py, or is "" where the only child is passed on.
 
@@ -37,7 +38,7 @@ class Production:
     children: tuple[Child, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """`actions[state][kind]` is a state to shift to, or `~p` to reduce by `productions[p]`."""
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Pos, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.syntax.token import (
     CONTINUES,
     DECIMAL,
@@ -73,7 +74,7 @@ class _Open:
     indented: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """`restarts` are (index into `tokens`, what begins there), in order."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from presk_rel.diagnostics import Diagnostic, Pos, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.syntax import ast
 from presk_rel.syntax.driver import drive
 from presk_rel.syntax.layout import layout
@@ -16,7 +16,7 @@ from presk_rel.syntax.lexer import lex
 from presk_rel.syntax.token import Token
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParseResult:
     """`file` holds the declarations that could be read; it is the whole program where `diagnostics` is empty."""
 
@@ -24,7 +24,7 @@ class ParseResult:
     diagnostics: list[Diagnostic]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExprResult:
     """`expr` is None where there is an error."""
 
@@ -32,7 +32,7 @@ class ExprResult:
     diagnostics: list[Diagnostic]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypeResult:
     """`type` is None where there is an error."""
 
@@ -40,7 +40,7 @@ class TypeResult:
     diagnostics: list[Diagnostic]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModuleExprResult:
     """`module` is None where there is an error."""
 
@@ -48,7 +48,7 @@ class ModuleExprResult:
     diagnostics: list[Diagnostic]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TokensResult:
     """What the grammar reads, after layout; the last one is the end of the file."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Function, TupleOf, Type
 from presk_rel.types.tree import TExpr
 
@@ -22,7 +23,7 @@ NumberKind = Literal["natural", "integer", "decimal"]
 """What a literal is by its text: `3`, `-3`, `0.3`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Meta:
     """`number` says that it is the type of a literal: a real scalar or a hyperparameter, whatever its context takes."""
 
@@ -35,7 +36,7 @@ class Meta:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Broken:
     def __str__(self) -> str:
         return "an unknown type"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import (
     Axis,
@@ -28,7 +28,7 @@ from presk_rel.types.problems import Origin
 from presk_rel.types.unify import Unifier
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instantiation:
     """`lengths` replaces the callee's dims, `prefixes` its `...` and Shape parameters."""
 

@@ -3,9 +3,8 @@ origin."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Condition
 
@@ -14,7 +13,7 @@ class TooLarge(Exception):
     """A type has more parts than any pass could walk. Never leaves `check_function`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mismatch:
     """Two types that do not agree: the innermost parts that differ, and the lengths where it is lengths. `whole`: the
     parts are the types themselves, so naming them again says nothing."""
@@ -25,7 +24,7 @@ class Mismatch:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Waiting:
     """A length equation that could not be solved when it arose."""
 
@@ -35,7 +34,7 @@ class Waiting:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Obligation:
     """A condition that must be proven once all lengths are known: `what` says why, `code` is the error otherwise."""
 
@@ -45,7 +44,7 @@ class Obligation:
     code: str = "E2003"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """Where an unknown comes from: `shown` is its name in the source, `default` what it is when nothing determines it
     (a file's dim is itself), `span` the call that made it, of `callee`."""

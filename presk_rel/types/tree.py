@@ -8,11 +8,12 @@ gone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.config.records import Blocks
 from presk_rel.elab.ty import Key, ModuleDef, Params, Real, Type
 from presk_rel.smt.linear import Linear
@@ -24,7 +25,7 @@ DimArgs = tuple[tuple[str, Linear], ...]
 """The callee's dims, each with the caller's form for it. A dim the checker left unconstrained is absent."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binder:
     """A bound variable: `id` is unique in its function, `name` is the user's (two binders may share one)."""
 
@@ -34,12 +35,12 @@ class Binder:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PVar:
     binder: Binder
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PTuple:
     """`_` in a pattern is None."""
 
@@ -49,14 +50,14 @@ class PTuple:
 TPattern = PVar | PTuple | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TVar:
     binder: Binder
     type: Type
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TTheta:
     """The enclosing module function's own parameter tree."""
 
@@ -64,7 +65,7 @@ class TTheta:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TLiteral:
     """An exact number; `type` is a `Hyper` or ℝ[]."""
 
@@ -73,7 +74,7 @@ class TLiteral:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TDim:
     """A dimension used as a natural number (`type` is nat or int)."""
 
@@ -82,7 +83,7 @@ class TDim:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TPrim:
     """A primitive of PSK-Core applied to values: operators, builtins, `ein`, index and slice (spec: "Builtins")."""
 
@@ -93,7 +94,7 @@ class TPrim:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TField:
     """A parameter or sub-module of a parameter tree: `θ.l1.w`."""
 
@@ -103,7 +104,7 @@ class TField:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TCall:
     """A call of the function `fn` (its unique Core name: `mse`, `Linear.apply`). For a module function the parameter
     tree is `args[0]`; module-typed arguments are gone."""
@@ -115,7 +116,7 @@ class TCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TStackCall:
     """A call through `stack{count}(M)`: `fn` (M's function) applied `count` times to slices of the stacked tree."""
 
@@ -129,7 +130,7 @@ class TStackCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TFunction:
     """A named function used as a value, partially applied to nothing."""
 
@@ -139,7 +140,7 @@ class TFunction:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TLambda:
     """`λ pattern. body`: one parameter, `param`, taken apart by `pattern` when that is a tuple."""
 
@@ -150,7 +151,7 @@ class TLambda:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TApply:
     """A function value applied."""
 
@@ -160,7 +161,7 @@ class TApply:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TGrad:
     """`grad(fn)`, a function value."""
 
@@ -169,7 +170,7 @@ class TGrad:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TVjp:
     """`vjp(fn)`, a function value (x, cotangent of fn(x)) ↦ cotangent of x."""
 
@@ -178,7 +179,7 @@ class TVjp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TJvp:
     """`jvp(fn)`, a function value (x, v) ↦ the tangent of fn at x along v."""
 
@@ -187,7 +188,7 @@ class TJvp:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TLet:
     """Long chains nest in `body`: walk them with a loop."""
 
@@ -198,7 +199,7 @@ class TLet:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TTuple:
     items: tuple[TExpr, ...]
     type: Type
@@ -225,7 +226,7 @@ TExpr = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TFn:
     """A checked function. `name` is its unique Core name. `dims`: the module's and its own type parameters in order of
     declaration, then the file dims that its types or body mention, in order of first appearance (spec: `mse{D B}`).
@@ -245,7 +246,7 @@ class TFn:
     defaults: tuple[tuple[str, TExpr], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OptimizerSpec:
     """An optimizer block resolved for a training run (spec: "The optimizer"): AdamW over the tree `model`, with the
     hyperparameters as exact numbers, defaults filled in. `grad_clip` None: no clipping."""
@@ -261,7 +262,7 @@ class OptimizerSpec:
     warmup: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TypedProgram:
     """`modules` holds every module of the file and its imports by unique Core name; `functions` in source order,
     imports first; `main` is the path of the main file, `constants` its constants after `--const`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.config.forms import Natural, Value, read
 from presk_rel.elab.config.records import Checkpoint
 from presk_rel.elab.config.schemas import SCHEMAS, FieldRow
@@ -15,7 +16,7 @@ from presk_rel.syntax.parser import parse_type
 from presk_rel.syntax.printer import print_expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Read:
     """A field as read: its value, and where that stands."""
 
@@ -27,7 +28,7 @@ class Read:
         return self.expr.span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """The fields of a block that are as the schema has them. `whole`: all are, and none is missing."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.config.samples import leaves
 from presk_rel.elab.dims import LARGEST
 from presk_rel.elab.ty import Axis, Idx, Mask, Real, Shape, TupleOf, Type
@@ -27,7 +27,7 @@ class BadDataFile(Exception):
     """The file is there and is no data file; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DataHeader:
     """The type of one sample, with numbers for all lengths, and how many samples there are."""
 

@@ -7,10 +7,10 @@ call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.context import Elab
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import natural
@@ -18,7 +18,7 @@ from presk_rel.elab.numbers import exact
 from presk_rel.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number:
     """A decimal or natural literal, from `low` (`strict`: above it) to below `high`."""
 
@@ -31,7 +31,7 @@ class Number:
         return f"a number {start}" + (f" to below {self.high}" if self.high is not None else "")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Natural:
     """A natural literal or a constant, from `least`."""
 
@@ -41,7 +41,7 @@ class Natural:
         return "N" if self.least == 0 else f"N ≥ {self.least}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """A string literal; `what` is shown."""
 
@@ -51,7 +51,7 @@ class Text:
         return f'"{self.what}"'
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Word:
     """A bare name; one of `among` if that is not empty."""
 
@@ -61,7 +61,7 @@ class Word:
         return "|".join(self.among) or "NAME"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Duration:
     """`5ms`, `2s`."""
 
@@ -69,7 +69,7 @@ class Duration:
         return "5ms"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Path:
     """A name or a member of an import; `what` says of what."""
 
@@ -79,7 +79,7 @@ class Path:
         return self.what
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pair:
     first: Form
     second: Form
@@ -88,7 +88,7 @@ class Pair:
         return f"a pair (a, b): {self.first}" + ("" if self.first == self.second else f", {self.second}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisForm:
     """The argument `axis a`."""
 
@@ -96,7 +96,7 @@ class AxisForm:
         return "axis a"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Either:
     """One of several forms."""
 
@@ -106,7 +106,7 @@ class Either:
         return "|".join(map(str, self.forms))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """`name(…)`: positional arguments by number, then named ones. `optional` ones may be missing."""
 
@@ -121,7 +121,7 @@ class Call:
         return f"{self.name}({', '.join([*map(str, self.plain), *(f'{n} = {f}' for n, f in self.named)])})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Joined:
     """Calls joined by `op`, each form at most once, in any order."""
 
@@ -132,7 +132,7 @@ class Joined:
         return f" {self.op} ".join(map(str, self.forms))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Steps:
     """A pipeline: the forms in order, of which those named in `optional` may be missing."""
 
@@ -150,7 +150,7 @@ class Steps:
 Form = Number | Natural | Text | Word | Duration | Path | Pair | AxisForm | Either | Call | Joined | Steps
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Called:
     """What a call says: its arguments by name, positional ones by number (`"0"`)."""
 

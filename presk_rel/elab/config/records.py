@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Instance, Type
 
 Schedule = Literal["constant", "linear", "cosine"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Optimizer:
     """The `optimizer` block `name`, with the hyperparameters as exact numbers and the spec's defaults filled in."""
 
@@ -25,7 +25,7 @@ class Optimizer:
     warmup: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DataPipeline:
     """`stream "path" |> shuffle(seed = …) |> batch(B = …) |> take(n = …)`. `path` as written, relative to the file.
     `samples`: how many the file holds, None when it is not there yet."""
@@ -37,7 +37,7 @@ class DataPipeline:
     samples: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checkpoint:
     """Every `steps` steps, into the folder `path`."""
 
@@ -45,7 +45,7 @@ class Checkpoint:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrainingRun:
     """A `training` block resolved. `objective` is the function's Core name; `takes_key`: it has a per-step key between
     the parameter tree and the batch. `sample` is `batch` without the axis of that name. `dims` are the dimensions that
@@ -65,7 +65,7 @@ class TrainingRun:
     settings: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InferenceRun:
     """An `inference` block resolved. `generate` is the Core name of its generation function, None without one (W0003).
     `settings` are the fields that are only recorded, as source text."""
@@ -76,7 +76,7 @@ class InferenceRun:
     settings: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Blocks:
     """The resolved blocks of the main file, in order."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.config.forms import (
     AxisForm,
     Call,
@@ -25,7 +25,7 @@ from presk_rel.elab.config.forms import (
 Kind = Literal["optimizer", "training", "inference"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldRow:
     """`type` is what may stand between name and value (`lr : f64 = …`), in source syntax."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from presk_rel.diagnostics import Label, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.config.block import Block, read_block
 from presk_rel.elab.config.data_file import BadDataFile, DataHeader, read_header
 from presk_rel.elab.config.forms import Called
@@ -22,7 +23,7 @@ SETTINGS = ("parallel", "precision")
 """Fields that pass the schema and are not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Objective:
     """What the objective takes: the batch, after a per-step key if `takes_key`."""
 

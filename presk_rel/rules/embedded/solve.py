@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.arithmetic import byte_length, divide, remainder
 from presk_rel.rules.ast import Atom, Program, Row, Rule
 from presk_rel.rules.embedded import generate
@@ -31,7 +32,7 @@ Step = Callable[..., None]
 """A generated function: `(delta, new)` or, of a backward rule, `(row, out)`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Solution:
     """All relations of a program, each row with its rank."""
 

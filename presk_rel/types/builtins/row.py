@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.smt.linear import Linear
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Checker
@@ -13,7 +13,7 @@ from presk_rel.types.infer import IType
 from presk_rel.types.tree import TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """One call of a builtin, its arguments typed. `span` is the call, `at` the name."""
 
@@ -39,7 +39,7 @@ def no_hints(_: Checker, __: IType | None) -> tuple[IType | None, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Builtin:
     """`values` names the arguments by position; `axes` says how many `axis a` arguments there may be, `dims` how many
     `name: dim`; `named` are the optional named ones. `hints` gives what literals and lambdas among the values

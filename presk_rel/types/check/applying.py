@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Label, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.signatures import ParamSig, Signature
 from presk_rel.elab.ty import ModuleValue
 from presk_rel.smt.linear import Linear, symbol
@@ -21,7 +21,7 @@ from presk_rel.types.tree import DimArgs, TCall, TExpr
 from presk_rel.types.zonk import Rewrite
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Applied:
     """A checked call of `core`: the arguments that are values, the first of them of type `first`."""
 

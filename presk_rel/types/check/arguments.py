@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.signatures import ParamSig
 from presk_rel.syntax import ast
 from presk_rel.types.check.checker import Blame, Checker
@@ -15,7 +15,7 @@ from presk_rel.types.infer import IType
 from presk_rel.types.tree import TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Given:
     """An argument that is typed already: the left side of `|>`."""
 
@@ -26,7 +26,7 @@ class Given:
 Value = ast.Expr | Given
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arg:
     """`name` is the parameter's or axis' name; `value` of `axis a` is None."""
 

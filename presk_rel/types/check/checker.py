@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from presk_rel.diagnostics import Label, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.context import Elab
 from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Hyper, Idx, Real
@@ -44,7 +45,7 @@ class Program:
     """Functions with axis parameters, by id and axes (`check.axes`); None after an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Blame:
     """What a mismatch is about: `what` begins the sentence, `declared` is where the expectation comes from."""
 

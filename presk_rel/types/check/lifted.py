@@ -9,14 +9,13 @@ lifted lambda it has the dims of the body around that it mentions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import record
 from presk_rel.types.tree import Binder, TExpr, TFn
 from presk_rel.types.zonk import Rewrite
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lifted:
     """A function whose types may still be unknown."""
 

@@ -3,8 +3,7 @@ parameter (`net`), a module or its instance (`m.MiniGPT`, `Linear{D, D}`, `stack
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import length
 from presk_rel.elab.instances import STACK
@@ -16,7 +15,7 @@ from presk_rel.types.problems import Origin
 from presk_rel.types.tree import TExpr, TField, TTheta
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """An instance, and its parameter tree where that is part of the θ around; else calls pass it as first argument.
     `instance` is None after an error."""
