@@ -85,21 +85,22 @@ def _shape_only(b: Binding, i: int) -> bool:
     return isinstance(b.op, Prim) and i in PRIMS[b.op.op].shape_only
 
 
-def live_bindings(function: Function, narrowable: set[str]) -> tuple[tuple[Binding, ...], dict[str, Demand]]:
+def live_bindings(
+    function: Function, narrowable: set[str], number: TypeNumbers
+) -> tuple[tuple[Binding, ...], dict[str, Demand]]:
     """The bindings that are read, templates redirected, and what is read of each function in `narrowable` or called."""
     state = _Liveness({b.name: b for b in function.bindings}, narrowable)
     state.mark_whole(function.ret)
-    templates = _templates(function, state)
+    templates = _templates(function, state, number)
     kept = tuple(_redirected(b, templates) for b in function.bindings if b.name in state.live)
     return kept, _read(kept, state)
 
 
-def _templates(function: Function, state: _Liveness) -> dict[tuple[Var, int], Var]:
+def _templates(function: Function, state: _Liveness, number: TypeNumbers) -> dict[tuple[Var, int], Var]:
     """Where each shape-only operand reads instead. A value read anyway comes first, then a parameter; else the template
     itself must be computed, which may make it the template of a later one."""
     if not any(isinstance(b.op, Prim) and PRIMS[b.op.op].shape_only for b in function.bindings):
         return {}
-    number = TypeNumbers()
     types = {p.name: number(p.type) for p in function.params} | {b.name: number(b.type) for b in function.bindings}
     position = {b.name: i for i, b in enumerate(function.bindings)}
     unread = {types[p.name]: p.name for p in reversed(function.params)}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from presk_rel.ad.graph import callees_first
+from presk_rel.ad.interned import TypeNumbers
 from presk_rel.ad.liveness import Demand, live_bindings
 from presk_rel.ad.operators import KINDS
 from presk_rel.ad.simplify import simplify
@@ -48,11 +49,12 @@ def prune(program: Program, made: Iterable[Generated], narrow: frozenset[Kind]) 
     demands = _demands_of_others(functions, names, narrowable)
     order = [name for name in reversed(callees_first(functions)) if name in names]
     reached = {g.name for g in made if g.kind in KINDS} | demands.keys()
+    number = TypeNumbers()
     for name in order:
         if name not in reached:
             continue
         narrowed = _narrow(functions[name], demands.get(name) if name in narrowable else None)
-        bindings, read = live_bindings(narrowed, narrowable)
+        bindings, read = live_bindings(narrowed, narrowable, number)
         functions[name] = replace(narrowed, bindings=bindings)
         reached.update(read)
         for callee, demand in read.items():

@@ -16,6 +16,7 @@ from presk_rel.core.ir import Apply, Binding, Call, DimArgs, Fold, Function, Var
 from presk_rel.core.shapes import absorb, slice_type, stack_type, substitute
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Shape, TupleOf, Type
+from presk_rel.smt.linear import symbol
 
 DEEPEST, WIDEST = 24, 1024
 """A callee whose residuals nest deeper, or are more, keeps its `.vjp` whole and recomputes: types stay bounded."""
@@ -35,22 +36,18 @@ class Residual:
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """How a `.vjp` splits: the parameters of the primal its sweep reads, by index, the residuals in the order that the
-    forward pass computes them in, and what the sweep reads. The tuple of the residuals nests `depth` deep and holds
-    `size` values."""
+    forward pass computes them in, `type` the tuple's, in the dims and prefix of the primal, and what the sweep reads.
+    The tuple nests `depth` deep and holds `size` values."""
 
     generated: Generated
     fwd: str
     bwd: str
     params: tuple[int, ...]
     residuals: tuple[Residual, ...]
+    type: TupleOf
     reads: Reads
     depth: int
     size: int
-
-    @property
-    def type(self) -> TupleOf:
-        """The type of the residuals, in the dims and prefix of the primal."""
-        return TupleOf(tuple(r.type for r in self.residuals))
 
 
 def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], splits: Mapping[str, Split]) -> Split:
@@ -73,7 +70,8 @@ def plan(made: Generated, forward: Forward, functions: Mapping[str, Function], s
     params = tuple(i for i, p in enumerate(own) if p.name in reads.params)
     depth = 1 + max((r.callee.depth for r in found if r.callee is not None), default=0)
     size = sum(1 if r.callee is None else r.callee.size for r in found)
-    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), reads, depth, size)
+    ty = TupleOf(tuple(r.type for r in found))
+    return Split(made, f"{head}.fwd{suffix}", f"{head}.bwd{suffix}", params, tuple(found), ty, reads, depth, size)
 
 
 def of_callee(b: Binding) -> Var:
@@ -151,10 +149,13 @@ class Forward:
         return stack_type(op.count, ty) if zeros_exist(ty) else None
 
     def _seen(self, name: Var, callee: Split, f: Function, dim_args: DimArgs, args: list[Type]) -> Type:
-        """The type of the callee's residuals in terms of the caller."""
+        """The type of the callee's residuals in terms of the caller: the same object where the terms are the same, so
+        that types that nest from callee to caller are not copied at every call."""
         given = dict(dim_args)
         prefixes: dict[str, Shape] = {}
         problem = absorb([substitute(p.type, given, {}) for p in f.params], args, prefixes)
         if problem is not None:
             raise PreskBug("ad", f"{self.function.name}/{name}: {problem}")
-        return substitute(substitute(callee.type, given, {}), {}, prefixes)
+        changed = {d: n for d, n in given.items() if n != symbol(d)}
+        moved = {p: lead for p, lead in prefixes.items() if lead != Shape(p, ())}
+        return substitute(callee.type, changed, moved) if changed or moved else callee.type
