@@ -125,13 +125,14 @@ class Session:
         from presk_rel.exec.exact.run import run_exact
 
         given = self._given(entry, request)
-        program = self._runnable(entry, request)
+        program = self.optimized(entry, request.dims).program if request.optimize else self.differentiated
         options = replace(options, last_use=self._last_use(program, entry))
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options)
 
     def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str) -> TorchResult:
         """The entry's value on torch, from the same Core and the same arguments as the exact one."""
+        from presk_rel.exec.exact.run import check_defined
         from presk_rel.exec.inputs import prepare
         from presk_rel.exec.torch.run import TorchResult, compile_entry, run_torch
 
@@ -139,9 +140,9 @@ class Session:
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
         with self._pass("run"):
             bound, values = prepare(flat, entry, given, request.dims, request.seed)
+            check_defined(flat, bound)
             compiled = compile_entry(flat, entry, bound.env, dtype, device)
-            names = [p.name for p in bound.fn.params]
-            value = run_torch(compiled, dict(zip(names, values, strict=True)))
+            value = run_torch(compiled, {p.name: v for p, v in zip(bound.fn.params, values, strict=True)})
         return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)
 
     def exported(self) -> Exported:
@@ -152,23 +153,13 @@ class Session:
         return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
 
     def _given(self, entry: str, request: Request) -> Mapping[str, Node]:
-        """The arguments given, and the declared defaults of those that are not; what cannot be run with these is
-        refused here, before anything is optimized. Core text (`.core`) declares no defaults."""
-        from presk_rel.exec.defaults import with_defaults
-        from presk_rel.exec.inputs import bind, require
+        """The arguments given, and the defaults of others (Core text has none); refuses before anything is optimized."""
+        from presk_rel.exec.defaults import complete
 
-        name = self.entry(entry).name
+        name, functions = self.entry(entry).name, () if self.path.endswith(".core") else self.typed.functions
+        declared = next((f.defaults for f in functions if f.name == name), ())
         with self._pass("run"):
-            given = request.given
-            functions = () if self.path.endswith(".core") else self.typed.functions
-            fn = next((f for f in functions if f.name == name), None)
-            if fn is not None and not all(n in given for n, _ in fn.defaults):
-                given = with_defaults(self.differentiated, fn, given, request.dims)
-            require(bind(self.differentiated, entry, given, request.dims))
-        return given
-
-    def _runnable(self, entry: str, request: Request) -> Program:
-        return self.optimized(entry, request.dims).program if request.optimize else self.differentiated
+            return complete(self.differentiated, name, declared, request.given, request.dims)
 
     def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, int]]:
         """Where names are read last, in every function that the entry reaches, by the liveness relation of rules.dl:
@@ -203,7 +194,10 @@ class Session:
         if name in functions:
             return functions[name]
         self._no_initializer(name)
-        self._no_function_value(name)
+        if name in self.core.functions:  # inlined away, as functions of functions are
+            from presk_rel.exec.inputs import executable
+
+            executable(self.core.functions[name])
         raise PreskError([self.no_function(name, functions)], exit_status=2)
 
     def _no_initializer(self, name: str) -> None:
@@ -219,16 +213,6 @@ class Session:
             problem = initializer_problem(self.core.modules, instance)
             if problem is not None:
                 raise PreskError([problem], exit_status=3)
-
-    def _no_function_value(self, name: str) -> None:
-        """E7019 when `name` exists, but has a function for its argument or result: such are inlined away."""
-        found = self.core.functions.get(name)
-        if found is not None:
-            types = [*((p.name, p.type) for p in found.params), ("the result", found.result)]
-            of = next((f"`{n}` : {t}" if n != "the result" else f"{n} : {t}" for n, t in types if "->" in str(t)), "it")
-            problem = f"`{name}` cannot be run: {of} is a function value"
-            help_text = "run a function that applies it"
-            raise PreskError([Diagnostic("E7019", problem, found.span, help=help_text)], exit_status=3)
 
     def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
         near = get_close_matches(name, functions, n=3)

@@ -40,10 +40,12 @@ def command(
 
 
 def _levels(pairs: tuple[str, ...]) -> dict[str, str]:
+    from presk_rel.diagnostics.catalogue import CATALOGUE
+
     table: dict[str, str] = {}
     for pair in pairs:
         code, _, level = pair.partition("=")
-        if level not in ("error", "ignore") or not code.startswith("W"):
+        if level not in ("error", "ignore") or not code.startswith("W") or code not in CATALOGUE:
             raise click.UsageError(f"-W takes CODE=error or CODE=ignore for a warning's code, not `{pair[:80]}`")
         table[code] = level
     return table

@@ -33,6 +33,8 @@ from presk_rel.exec.values import IndexTensor, MaskTensor, RunAxes, Tensor, Tupl
 from presk_rel.smt.linear import Linear, constant
 
 MAX_LENGTH = 2**62
+MAX_AXES = 60
+"""numpy's arrays have at most 64, and rows put some beside an operand's own."""
 MAX_ENTRIES = 2**57
 """Of one tensor, lengths of 0 counted as 1: beyond this numpy has no array, not even one without memory."""
 
@@ -78,6 +80,8 @@ def axes(shape: Shape, env: Env, where: str, span: Span | None = None) -> RunAxe
     """The run-time axes of a static shape."""
     lead = env.prefixes.get(shape.prefix, ()) if shape.prefix is not None else ()
     run = (*lead, *((a.name, length(a.length, env, where, span)) for a in shape.axes))
+    if len(run) > MAX_AXES:
+        fail("E7006", f"a tensor of {len(run)} axes, in {where}: executors hold at most {MAX_AXES}", span, exit_status=3)
     if prod(max(n, 1) for _, n in run) > MAX_ENTRIES:
         sizes = " · ".join(f"{n:,}" for _, n in run)
         fail("E7006", f"a tensor of {sizes} entries, in {where}, is beyond 2^57", span, exit_status=3)

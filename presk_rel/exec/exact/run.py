@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from presk_rel.core.ir import Program
-from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.elab.ty import TupleOf, Type
+from presk_rel.elab.ty import Type
 from presk_rel.exec import inputs
 from presk_rel.exec.exact.interp import Interpreter, LastUse, Times
 from presk_rel.exec.exact.kernel import Site, filled
@@ -104,7 +103,7 @@ def run_exact(
     digits = _digits(options)
     clock = _Clock()
     bound = inputs.bind(program, entry, given, dims)
-    _executable(bound)
+    inputs.executable(bound.fn)
     clock.lap("bind")
     found = _estimate(program, bound, options)
     clock.lap("estimate")
@@ -172,17 +171,6 @@ def _option(message: str) -> None:
     fail("E7020", message, None, exit_status=2)
 
 
-def _executable(bound: inputs.Bound) -> None:
-    for name, ty in [*((p.name, p.type) for p in bound.fn.params), ("the result", bound.fn.result)]:
-        if _has_function(ty):
-            message = f"`{bound.fn.name}` cannot be run: {name} : {ty} is a function value"
-            fail("E7019", message, None, help="run a function that applies it", exit_status=3)
-
-
-def _has_function(ty: Type) -> bool:
-    return isinstance(ty, FunctionType) or (isinstance(ty, TupleOf) and any(_has_function(t) for t in ty.items))
-
-
 def _estimate(program: Program, bound: inputs.Bound, options: Options) -> Estimate:
     """Before anything is drawn or computed."""
     blank = Estimator(program)
@@ -191,6 +179,11 @@ def _estimate(program: Program, bound: inputs.Bound, options: Options) -> Estima
     found = estimate(program, bound.fn.name, args, bound.env.dims, options.last_use)
     check_fits(found, options.bits + GUARD_BITS, bound.fn.name, options.memory)
     return found
+
+
+def check_defined(program: Program, bound: inputs.Bound) -> None:
+    """E7003 for an operation that is undefined at these dimensions, before anything is computed: on every executor."""
+    _estimate(program, bound, Options(memory=2**62))
 
 
 def _measured(goal: Goal) -> tuple[Value, Value, int]:
