@@ -231,3 +231,25 @@ def test_check_summary_of_configuration_blocks() -> None:
     text = presk("check", train, "--summary").out
     assert "-- training --\nrun: loss over params MiniGPT{T}\n" in text
     assert "-- inference --\nserve: params MiniGPT{T}, generates by next_token\n" in text
+
+
+def test_an_undefined_mean_is_refused_on_every_executor(tmp_path: Path) -> None:
+    path = tmp_path / "m.psk"
+    path.write_text("dim B\nfn m(x : ℝ[b: B]) -> ℝ[] = mean(x)\n", encoding="utf-8")
+    for executor in ("exact", "torch"):
+        ran = presk("run", str(path), "--entry", "m", "--dim", "B=0", "--executor", executor)
+        assert (ran.status, "E7003" in ran.err) == (1, True)
+
+
+def test_more_axes_than_an_executor_holds_is_a_limit(tmp_path: Path) -> None:
+    path = tmp_path / "axes.psk"
+    axes = ", ".join(f"a{i}: 1" for i in range(100))
+    path.write_text(f"fn f(x : ℝ[{axes}]) -> ℝ[] = sum(x)\n", encoding="utf-8")
+    for executor in ("exact", "torch"):
+        ran = presk("run", str(path), "--entry", "f", "--executor", executor)
+        assert (ran.status, "E7006" in ran.err) == (3, True)
+
+
+def test_options_that_do_nothing_are_wrong_usage() -> None:
+    assert presk("check", MLP, "-W", "W9999=error").status == 2
+    assert presk("run", MLP, "--entry", "mse", "--device", "cuda").status == 2

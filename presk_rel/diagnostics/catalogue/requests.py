@@ -1,0 +1,69 @@
+"""Codes of requests: an entry that is not there, a device, a proof that fails, and a bug of presk itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from presk_rel.diagnostics.catalogue.page import CodePage, Kind
+
+
+def _page(code: str, title: str, meaning: str, failing: str, fixed: str, kind: Kind = "user error") -> CodePage:
+    return CodePage(code, "error", kind, title, meaning, failing, fixed, situation=True)
+
+
+PAGES: Final = (
+    _page(
+        "E7001",
+        "no such function",
+        "The entry, or the function asked about, is none of the program's. Names that are close are shown.",
+        "presk run mlp.psk --entry mse_grd",
+        "presk run mlp.psk --entry mse_grad",
+    ),
+    _page(
+        "E7002",
+        "nothing to run",
+        "A file that is a training run is not executed (exit status 3); its functions are, with --entry.",
+        "presk run train_minigpt.psk",
+        "presk run train_minigpt.psk --entry loss",
+    ),
+    _page(
+        "E7101",
+        "not run by the torch executor",
+        "An operation that has no torch code yet (exit status 3). The exact executor runs it.",
+        "presk run f.psk --entry f --executor torch",
+        "presk run f.psk --entry f",
+        "limit",
+    ),
+    _page(
+        "E7102",
+        "no such device here",
+        "The device exists in principle, but torch sees none on this machine (exit status 3).",
+        "presk run mlp.psk --entry mse --executor torch --device cuda",
+        "presk run mlp.psk --entry mse --executor torch --device cpu",
+    ),
+    _page(
+        "E7103",
+        "an unknown device or baseline",
+        "A device is cpu, cuda or cuda:n; a baseline of `presk bench` is one that it lists (exit status 2).",
+        "presk run mlp.psk --entry mse --executor torch --device gpu",
+        "presk run mlp.psk --entry mse --executor torch --device cuda",
+    ),
+    _page(
+        "E8001",
+        "a proof that does not verify",
+        "The independent checker refused the optimizer's proof, so the optimized program is not run. This is presk's fault: "
+        "please report it with the program; --no-opt runs the program as differentiated.",
+        "presk run f.psk --entry f --verify",
+        "presk run f.psk --entry f --no-opt",
+        "limit",
+    ),
+    _page(
+        "E9999",
+        "a bug in presk",
+        "An internal invariant failed: exit status 4. The message names the pass. It is not a mistake of your program; please "
+        "report it with the program. --debug prints where it happened.",
+        "presk run f.psk --entry f",
+        "presk run f.psk --entry f --debug",
+        "limit",
+    ),
+)
