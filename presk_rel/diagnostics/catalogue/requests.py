@@ -51,8 +51,8 @@ PAGES: Final = (
     _page(
         "E8001",
         "a proof that does not verify",
-        "The independent checker refused the optimizer's proof, so the optimized program is not run. This is presk's fault: "
-        "please report it with the program; --no-opt runs the program as differentiated.",
+        "The independent checker refused the optimizer's proof, so the optimized program is not run. This is presk's "
+        "fault: please report it with the program; --no-opt runs the program as differentiated.",
         "presk run f.psk --entry f --verify",
         "presk run f.psk --entry f --no-opt",
         "limit",
@@ -60,8 +60,8 @@ PAGES: Final = (
     _page(
         "E9999",
         "a bug in presk",
-        "An internal invariant failed: exit status 4. The message names the pass. It is not a mistake of your program; please "
-        "report it with the program. --debug prints where it happened.",
+        "An internal invariant failed: exit status 4. The message names the pass. It is not a mistake of your program; "
+        "please report it with the program. --debug prints where it happened.",
         "presk run f.psk --entry f",
         "presk run f.psk --entry f --debug",
         "limit",
