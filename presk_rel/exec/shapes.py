@@ -81,7 +81,9 @@ def axes(shape: Shape, env: Env, where: str, span: Span | None = None) -> RunAxe
     lead = env.prefixes.get(shape.prefix, ()) if shape.prefix is not None else ()
     run = (*lead, *((a.name, length(a.length, env, where, span)) for a in shape.axes))
     if len(run) > MAX_AXES:
-        fail("E7006", f"a tensor of {len(run)} axes, in {where}: executors hold at most {MAX_AXES}", span, exit_status=3)
+        fail(
+            "E7006", f"a tensor of {len(run)} axes, in {where}: executors hold at most {MAX_AXES}", span, exit_status=3
+        )
     if prod(max(n, 1) for _, n in run) > MAX_ENTRIES:
         sizes = " · ".join(f"{n:,}" for _, n in run)
         fail("E7006", f"a tensor of {sizes} entries, in {where}, is beyond 2^57", span, exit_status=3)
