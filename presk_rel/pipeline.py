@@ -153,7 +153,7 @@ class Session:
         return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
 
     def _given(self, entry: str, request: Request) -> Mapping[str, Node]:
-        """The arguments given, and defaults of the others (Core text has none); refuses before anything is optimized."""
+        """The arguments given, and defaults of the others (Core text has none), checked before optimizing."""
         from presk_rel.exec.defaults import complete
 
         name, functions = self.entry(entry).name, () if self.path.endswith(".core") else self.typed.functions
