@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from presk_rel.core.ir import Program
 from presk_rel.core.lower import lower
 from presk_rel.exec.exact.interp import Interpreter
 from presk_rel.exec.exact.rationals import GivenUp, Rationals
-from presk_rel.exec.inputs import bind
+from presk_rel.exec.inputs import bind, require
 from presk_rel.exec.literals import Node
 from presk_rel.exec.shapes import fail
 from presk_rel.exec.values import HyperValue, Tensor, Value
 from presk_rel.types.tree import TDim, TExpr, TFn, TPrim, TypedProgram
 
 
-def with_defaults(program: Program, fn: TFn, given: Mapping[str, Node], dims: Mapping[str, int]) -> dict[str, Node]:
-    """`given`, and the defaults of `fn`, an entry of `program`, for what is not. A default may count with the entry's
-    dims, which the arguments may be what says. E7014 for one that has no exact value."""
-    solved = bind(program, fn.name, given, dims).env.dims
-    found = dict(given)
-    for name, default in fn.defaults:
-        if name in given:
-            continue
-        foreign = sorted(_dims(default) - solved.keys())
-        value = None if foreign else default_value(fn, default, solved)
-        if value is None:
-            why = f"counts with `{foreign[0]}`, no dimension of `{fn.name}`" if foreign else "is not a rational number"
-            message = f"`{name}` has to be given: its default {why}"
-            fail("E7014", message, default.span, help=f"--arg {name}=VALUE")
-        found[name] = value
+def complete(
+    program: Program,
+    entry: str,
+    defaults: Sequence[tuple[str, TExpr]],
+    given: Mapping[str, Node],
+    dims: Mapping[str, int],
+) -> dict[str, Node]:
+    """`given`, checked against `entry`, and its `defaults` for what is not. A default may count with the entry's dims,
+    which the arguments may be what says. E7014 for a parameter that has to be given, or whose default has no exact
+    value."""
+    bound, found = bind(program, entry, given, dims), dict(given)
+    for name, default in defaults:
+        if name not in given:
+            found[name] = _node(entry, name, default, bound.env.dims)
+    require(bound, found)
     return found
+
+
+def _node(entry: str, name: str, default: TExpr, dims: Mapping[str, int]) -> Node:
+    foreign = sorted(_dims(default) - dims.keys())
+    value = None if foreign else default_value(default, dims)
+    if value is None:
+        why = f"counts with `{foreign[0]}`, no dimension of `{entry}`" if foreign else "is not a rational number"
+        message = f"`{name}` has to be given: its default {why}"
+        fail("E7014", message, default.span, help=f"--arg {name}=VALUE")
+    return value
 
 
 def _dims(default: TExpr) -> set[str]:
@@ -44,13 +54,13 @@ def _dims(default: TExpr) -> set[str]:
             return set()
 
 
-def default_value(fn: TFn, default: TExpr, dims: Mapping[str, int]) -> Fraction | None:
-    """The exact number of a default of `fn`, at `dims`; None where it is irrational (`sqrt(2)`), and so has no exact
-    host value."""
-    constant = TFn(fn.name, fn.dims, None, (), default.type, (), default, fn.span, fn.name_span)
+def default_value(default: TExpr, dims: Mapping[str, int]) -> Fraction | None:
+    """The exact number of a default at `dims`; None where it is irrational (`sqrt(2)`), and so has no exact host
+    value."""
+    constant = TFn("default", tuple(dims), None, (), default.type, (), default, default.span, default.span)
     program = lower(TypedProgram("", {}, (constant,), {}, ()))
     try:
-        return _number(Interpreter(program, Rationals(frozenset(), {})).run(fn.name, (), dict(dims)))
+        return _number(Interpreter(program, Rationals(frozenset(), {})).run(constant.name, (), dims))
     except GivenUp:
         return None
 

@@ -36,6 +36,7 @@ from presk_rel.elab.ty import (
     Type,
     field_type,
 )
+from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.exec import keys
 from presk_rel.exec.convert import convert, facts
 from presk_rel.exec.literals import Node
@@ -75,6 +76,18 @@ def entry_function(program: Program, entry: str) -> Function:
         hint = f"did you mean {', '.join(f'`{c}`' for c in close)}?" if close else None
         fail("E7018", f"the program has no function `{entry}`", None, help=hint, exit_status=2)
     return found
+
+
+def executable(fn: Function) -> None:
+    """E7019 (exit status 3) when a parameter or the result is a function value."""
+    for name, ty in [*((f"`{p.name}`", p.type) for p in fn.params), ("the result", fn.result)]:
+        if _has_function(ty):
+            message = f"`{fn.name}` cannot be run: {name} : {ty} is a function value"
+            fail("E7019", message, None, help="run a function that applies it", exit_status=3)
+
+
+def _has_function(ty: Type) -> bool:
+    return isinstance(ty, FunctionType) or (isinstance(ty, TupleOf) and any(_has_function(t) for t in ty.items))
 
 
 def bind(program: Program, entry: str, given: Mapping[str, Node], dims: Mapping[str, int]) -> Bound:
@@ -174,10 +187,10 @@ def synthesize(program: Program, bound: Bound, seed: int) -> tuple[Value, ...]:
     return tuple(out)
 
 
-def require(bound: Bound) -> None:
-    """E7014 for a missing argument that no seed can give: what `synthesize` finds, before the entry is optimized."""
-    for p, v in zip(bound.fn.params, bound.given, strict=True):
-        if v is None and isinstance(p.type, Hyper):
+def require(bound: Bound, given: Mapping[str, Node]) -> None:
+    """E7014 for a parameter that is not `given`, and that no seed can give."""
+    for p in bound.fn.params:
+        if p.name not in given and isinstance(p.type, Hyper):
             _needed(p.type, f"`{p.name}`")
 
 

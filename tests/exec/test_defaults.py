@@ -74,7 +74,7 @@ def test_the_other_parameters_draw_from_the_same_keys_with_and_without_the_defau
 REFUSED = [
     ("irrational", "E7014", "its default is not a rational number"),
     ("foreign", "E7014", "its default counts with `M`, no dimension of `foreign`"),
-    ("divided", "E7004", "division by zero"),
+    ("divided", "E7004", "division by zero, in `default`"),
 ]
 
 
