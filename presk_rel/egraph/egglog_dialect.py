@@ -28,6 +28,7 @@ from presk_rel.egraph.rule import Rule
 if TYPE_CHECKING:
     from egglog.bindings import EGraph, FrozenEGraph
 
+RULESETS = ("simplify", "collect", "expand", "fuse")
 _FACTS = ("scalar", "real", "tensors", "tensor")
 Column = int | Fraction
 
@@ -43,13 +44,11 @@ class Row:
 
 @dataclass(slots=True)
 class Session:
-    """An e-graph loaded with the terms under a root. `rulesets` are the names `step` takes: "simplify", and one per
-    other rule (`collect<k>`, `expand<k>`)."""
+    """An e-graph loaded with the terms under a root. `step` takes a name of `RULESETS`."""
 
     terms: Terms
     rules: tuple[Rule, ...]
     attributes: Attributes = field(default_factory=Attributes.new)
-    rulesets: list[str] = field(default_factory=list[str])
     codes: dict[str, Code] = field(default_factory=dict[str, Code])
     _engine: EGraph | None = None
     _numbers: dict[str, Rule] = field(default_factory=dict[str, Rule])
@@ -117,17 +116,12 @@ class Session:
         return forms
 
     def _rule_forms(self) -> list[str]:
-        forms = ["(ruleset simplify)"]
+        forms = [f"(ruleset {name})" for name in RULESETS]
         forms += [_marking(code) for code in self.codes.values() if code.op in CONSTANTS]
         forms += ["(ruleset retire)", *(_retiring(c) for c in self.codes.values() if c.op not in (None, *CONSTANTS))]
-        self.rulesets = ["simplify"]
         for k, rule in enumerate(self.rules):
             self._numbers[f"L{k}"] = rule
-            ruleset = "simplify" if rule.ruleset == "simplify" else f"{rule.ruleset}{k}"
-            if ruleset not in self.rulesets:
-                self.rulesets.append(ruleset)
-                forms.append(f"(ruleset {ruleset})")
-            forms += rule_text(rule, k, ruleset, self.attributes)
+            forms += rule_text(rule, k, rule.ruleset, self.attributes)
         return forms
 
     # ------------------------------------------------------------------------------------------------ loading

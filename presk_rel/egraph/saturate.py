@@ -1,12 +1,12 @@
-"""Running the rules within limits: simplification to a fixed point, then one rule at a time of those that can make the
-graph grow, with a ban on a rule that matches too often (back-off), until nothing changes or a limit is met.
+"""Running the rules within limits: simplification to a fixed point, then a step of the rules that can make the graph
+grow, and so on until nothing changes or a limit is met. A rule that matches too often in one step does nothing in it.
 
 Every call into the engine is one step of one ruleset, so a limit is overrun by one step at most.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
@@ -20,12 +20,13 @@ class Limits:
     """`e_nodes` counts those of the loaded program too; `instances` is what rules may log. At least four times the
     program's size is always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and
     its report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow
-    the graph, `growth` what one of them may add in a step before it is banned for the next rounds."""
+    the graph: on gradients, more than four make the choice harder and the result no better. `growth` is how often one
+    of them, or a rule that pairs nodes, may match in a step (or as often as the program has nodes)."""
 
     e_nodes: int = 10_000
     instances: int = 20_000
     seconds: float = 30.0
-    expansions: int = 6
+    expansions: int = 4
     simplifications: int = 1_000
     growth: int = 5_000
     solver: float = 2.0
@@ -48,8 +49,6 @@ class _Run:
     nodes: int
     instances: int
     deadline: float
-    banned: dict[str, int] = field(default_factory=dict[str, int])
-    bans: dict[str, int] = field(default_factory=dict[str, int])
     stop: Stop | None = None
 
     def over(self) -> bool:
@@ -75,38 +74,17 @@ class _Run:
         grown = self.nodes + self.instances > 2 * self.before + 200
         return max(self.limits.growth, self.before) if grown else None
 
-    def named(self, kind: str) -> list[str]:
-        return [r for r in self.session.rulesets if r.startswith(kind)]
-
     def simplify(self) -> bool:
         """To a fixed point; whether anything changed."""
         changed = False
         for _ in range(self.limits.simplifications):
             grown = self.step("simplify")
-            for ruleset in self.named("collect"):
-                if self.over():
-                    return True
-                grown += self.step(ruleset, self.most())
+            if not self.over():
+                grown += self.step("collect", self.most())
             if self.over() or not grown:
                 return changed or grown > 0
             changed = True
         self.stop = "rounds"
-        return changed
-
-    def expand(self, round_: int) -> bool:
-        """One step of each growing rule that is not banned; whether anything changed, or may yet."""
-        changed = False
-        for ruleset in self.named("expand"):
-            if self.banned.get(ruleset, 0) > round_:
-                changed = True
-                continue
-            grown = self.step(ruleset, self.most())
-            changed |= grown > 0
-            if grown > self.limits.growth << self.bans.get(ruleset, 0):
-                self.bans[ruleset] = self.bans.get(ruleset, 0) + 1
-                self.banned[ruleset] = round_ + 1 + self.bans[ruleset]
-            if self.over():
-                break
         return changed
 
 
@@ -115,8 +93,8 @@ def saturate(session: Session, limits: Limits) -> Saturation:
     before, _ = session.counts()
     run = _Run(session, limits, before, before, 0, monotonic() + limits.seconds)
     run.simplify()
-    for round_ in range(limits.expansions):
-        if run.stop is not None or not run.expand(round_) or run.stop is not None:
+    for _ in range(limits.expansions):
+        if run.stop is not None or not run.step("expand", run.most()) or run.over():
             break
         run.simplify()
     else:

@@ -10,7 +10,7 @@ import pytest
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.codes import known_ops
 from presk_rel.egraph.conditions import CONDITIONS, read_conditions, read_guards
-from presk_rel.egraph.egglog_dialect import Session
+from presk_rel.egraph.egglog_dialect import RULESETS, Session
 from presk_rel.egraph.egglog_rules import rule_text, usable
 from presk_rel.egraph.egglog_stages import staged
 from presk_rel.egraph.language import Terms
@@ -114,7 +114,7 @@ def test_every_rule_compiles_and_runs():
     assert chosen == session.rules
     assert reached <= set(PRIMS)
     session.load([], [], reached)
-    for ruleset in session.rulesets:
+    for ruleset in RULESETS:
         session.step(ruleset)
         session.step(ruleset, 10)
     assert session.counts() == (0, 0)

@@ -20,6 +20,9 @@ EVERY_SET = 10
 MANY = 40
 """No more readers of one value than this are looked at as partners of one of them."""
 
+FAR = 300
+"""A search for a path between two groups gives up after this many operations, and they stay apart."""
+
 Order = Callable[["_Pair"], tuple[int, ...]]
 
 
@@ -108,6 +111,7 @@ class _Growth:
         self.graph, self.space = graph, space
         self.groups: dict[int, None] = dict.fromkeys(groups)
         self.of: dict[int, int] = {m.bit_length() - 1: m for m in groups}
+        self.parts: dict[int, list[int]] = {m: [m.bit_length() - 1] for m in groups}
         self.loaders: dict[str, dict[int, None]] = {}
         self.edges: dict[int, set[int]] = {}
         for n in graph.nodes:
@@ -151,14 +155,16 @@ class _Growth:
         return self._reaches(a, b) or self._reaches(b, a)
 
     def _reaches(self, a: int, b: int) -> bool:
-        stack, target = self._beyond(a, b), set(bits(b))
-        seen = set(bits(a))
+        stack, target = self._beyond(a, b), set(self.parts[b])
+        seen = set(self.parts[a])
         limit = max(target)
         while stack:
             i = stack.pop()
             if i in seen or i >= limit:
                 continue
-            for j in bits(self.of.get(i, 1 << i)):
+            if len(seen) > FAR:
+                return True
+            for j in self.members(i):
                 seen.add(j)
                 after = self.edges.get(j, set[int]())
                 if not after.isdisjoint(target):
@@ -166,10 +172,15 @@ class _Growth:
                 stack.extend(after - seen)
         return False
 
+    def members(self, index: int) -> list[int]:
+        """The operations of the group of one, or itself if it has none."""
+        group = self.of.get(index)
+        return [index] if group is None else self.parts[group]
+
     def _beyond(self, a: int, b: int) -> list[int]:
         """What reads the first group and is neither group, nor computed anew by its readers."""
         found: list[int] = []
-        stack, seen = bits(a), set(bits(a | b))
+        stack, seen = list(self.parts[a]), {*self.parts[a], *self.parts[b]}
         while stack:
             for r in sorted(self.edges.get(stack.pop(), ())):
                 if r not in seen:
@@ -182,7 +193,8 @@ class _Growth:
         for m in (a, b):
             del self.groups[m]
         self.groups[both] = None
-        for i in bits(both):
+        self.parts[both] = [*self.parts.pop(a), *self.parts.pop(b)]
+        for i in self.parts[both]:
             self.of[i] = both
         self._register(both)
         return both

@@ -34,6 +34,11 @@ class Node:
         """Whether it is work that a kernel has to do."""
         return not self.inline and self.role not in ("view", "alone")
 
+    @property
+    def axes(self) -> int:
+        """The number of axes of its points: those of its result, and those it sums over."""
+        return 0 if self.indexing is None else self.indexing.rank + self.indexing.summed
+
 
 @dataclass(slots=True)
 class Graph:
@@ -47,6 +52,8 @@ class Graph:
     number: dict[str, int] = field(default_factory=dict[str, int])
     readers: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
     before: list[int] = field(default_factory=list[int])
+    _lengths: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    _flops: dict[int, int] = field(default_factory=dict[int, int])
 
     def node(self, name: str) -> Node | None:
         """The node of a name; None for a parameter."""
@@ -55,6 +62,24 @@ class Graph:
 
     def bytes(self, name: str) -> int:
         return self.model.bytes(self.types[name])
+
+    def lengths(self, node: Node) -> list[int]:
+        """The lengths of the axes of an operation, those it sums over last."""
+        known = self._lengths.get(node.index)
+        if known is None:
+            known = self._lengths[node.index] = _lengths(self, node)
+        return known
+
+    def flops(self, node: Node) -> int:
+        """The arithmetic of one operation."""
+        known = self._flops.get(node.index)
+        if known is None:
+            op, ty = node.binding.op, node.binding.type
+            assert isinstance(op, Prim)
+            types = tuple(self.types[v] for v in op.args)
+            found = 0 if isinstance(ty, Hyper) else self.model.work(op.op, op.attrs, types, ty).flops
+            known = self._flops[node.index] = found
+        return known
 
 
 def graph_of(function: Function, model: CostModel) -> Graph:
@@ -70,6 +95,17 @@ def graph_of(function: Function, model: CostModel) -> Graph:
         graph.before.append(mask)
     graph.readers = _readers(graph)
     return graph
+
+
+def _lengths(graph: Graph, node: Node) -> list[int]:
+    model, found = graph.model, dict[int, int]()
+    shape = shape_of(node.binding.type)
+    sides = [] if shape is None else [(shape, tuple(range(node.axes)))]
+    sides += [(s, p) for v, p in node.reads if p is not None and (s := shape_of(graph.types[v])) is not None]
+    for s, places in sides:
+        lead = [] if s.prefix is None else [model.entries(type(s)(s.prefix, ()))]
+        found |= dict(zip(places, [*lead, *(model.length(a.length) for a in s.axes)]))
+    return [found.get(k, 1) for k in range(node.axes)]
 
 
 def value_operands(op: Op) -> tuple[str, ...]:

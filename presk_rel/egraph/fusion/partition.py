@@ -20,7 +20,7 @@ from presk_rel.egraph.fusion.candidates import Found, best, candidates
 from presk_rel.egraph.fusion.graph import Graph
 from presk_rel.egraph.fusion.space import Kernel, Space, bits, mask_of
 
-THOROUGH = 1500
+THOROUGH = 800
 """Beyond this many operations a program is partitioned by growing alone, in one order, and no bound is known."""
 
 

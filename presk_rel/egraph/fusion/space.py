@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from presk_rel.core.ir import Prim
 from presk_rel.egraph.cost import BYTE, FLOP, LARGEST, LAUNCH
 from presk_rel.egraph.fusion.graph import OUTSIDE, Graph, Node
-from presk_rel.egraph.fusion.roles import shape_of
-from presk_rel.elab.ty import Hyper
 
 TILE = 64
 """Contractions work on tiles of this many rows and columns: what comes before them is computed once per tile."""
@@ -147,7 +145,7 @@ class _Layout:
                     if key is not None:
                         self._join((key, k), (n.index, place))
         for other in self.products[1:]:
-            for k in range(_axes(other)):
+            for k in range(other.axes):
                 self._join((self.products[0].index, k), (other.index, k))
         if not self.products:
             self._join_loops()
@@ -163,7 +161,7 @@ class _Layout:
         loops = [n for n in self.nodes if n.role in ("reduction", "row")]
         for other in loops[1:]:
             one, two = _loop(loops[0]), _loop(other)
-            lengths = [_lengths(self.graph, loops[0])[k] for k in one], [_lengths(self.graph, other)[k] for k in two]
+            lengths = [self.graph.lengths(loops[0])[k] for k in one], [self.graph.lengths(other)[k] for k in two]
             if lengths[0] == lengths[1] and self.summed(loops[0]).isdisjoint(self.summed(other)):
                 for a, b in zip(one, two, strict=True):
                     self._join((loops[0].index, a), (other.index, b))
@@ -208,7 +206,7 @@ class _Layout:
 
     def _twice(self, node: Node) -> bool:
         """Whether two axes of one operation are one axis of the kernel."""
-        places = self._places(node, range(_axes(node)))
+        places = self._places(node, range(node.axes))
         return len(set(places)) < len(places)
 
     def _over(self) -> frozenset[Slot] | None:
@@ -288,7 +286,7 @@ class _Layout:
         total = 1
         lengths: dict[Slot, int] = {}
         for n in self.nodes:
-            for slot, length in zip(self._places(n, range(_axes(n))), _lengths(self.graph, n)):
+            for slot, length in zip(self._places(n, range(n.axes)), self.graph.lengths(n)):
                 lengths.setdefault(slot, length)
         for slot in sorted(slots):
             total *= lengths.get(slot, 1)
@@ -301,27 +299,9 @@ def _loop(node: Node) -> tuple[int, ...]:
     return () if x is None else (*range(x.rank, x.rank + x.summed), *x.along)
 
 
-def _axes(node: Node) -> int:
-    return 0 if node.indexing is None else node.indexing.rank + node.indexing.summed
-
-
 def _form(node: Node) -> tuple[object, ...]:
     assert isinstance(node.binding.op, Prim)
     return (node.binding.op.op, node.binding.op.attrs)
-
-
-def _lengths(graph: Graph, node: Node) -> list[int]:
-    """The lengths of the axes of an operation, those it sums over last."""
-    model, found = graph.model, dict[int, int]()
-    shape = shape_of(node.binding.type)
-    sides = [] if shape is None else [(shape, tuple(range(_axes(node))))]
-    sides += [(s, p) for v, p in node.reads if p is not None and (s := shape_of(graph.types[v])) is not None]
-    for s, places in sides:
-        lengths = ([model.entries(type(s)(s.prefix, ()))] if s.prefix is not None else []) + [
-            model.length(a.length) for a in s.axes
-        ]
-        found |= dict(zip(places, lengths))
-    return [found.get(k, 1) for k in range(_axes(node))]
 
 
 # ------------------------------------------------------------------------------------------------------ the cost
@@ -336,18 +316,10 @@ def _priced(
         repeat = 1
         if layout.products and n.index not in layout.after:
             repeat = max(1, layout.entries(layout.points - layout.result(n)) // TILE)
-        flops += _flops(graph, n) * repeat
+        flops += graph.flops(n) * repeat
     moved = sum(_read(graph, v, ops) for v in loads) + sum(graph.bytes(graph.nodes[i].binding.name) for i in outputs)
     units = LAUNCH + (BYTE * moved + FLOP * flops) * layout.idle()
     return Kernel(work, ops, loads, outputs, min(LARGEST, units), moved, flops, whole)
-
-
-def _flops(graph: Graph, node: Node) -> int:
-    op = node.binding.op
-    if not isinstance(op, Prim) or isinstance(node.binding.type, Hyper):
-        return 0
-    types = tuple(graph.types[v] for v in op.args)
-    return graph.model.work(op.op, op.attrs, types, node.binding.type).flops
 
 
 def _read(graph: Graph, name: str, ops: tuple[int, ...]) -> int:

@@ -127,6 +127,7 @@ _CONSTANT_FACTORS = (
         ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
         "(x / y) / z = x / (y · z); the left side says y, z ≠ 0",
         "expand",
+        guards=("(varying y)", "(varying z)"),
     ),
     Rule(
         "mul.const-out-left",

@@ -62,6 +62,7 @@ _ROOTS = (
         "(sqrt (mul :type t x y))",
         ("(type x t)", "(type y t)"),
         "√x · √y = √(xy); the left side says x, y ≥ 0",
+        "expand",
     ),
     Rule(
         "div.sqrt",

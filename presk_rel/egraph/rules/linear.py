@@ -24,6 +24,10 @@ _MAPS: tuple[tuple[str, str, str], ...] = (
 """Name, the map as a pattern of its argument {x} and type {t}, and what it is."""
 
 
+_GUARDS: dict[str, tuple[str, ...]] = {"div": ("(varying w)",)}
+"""A constant denominator is a constant factor (`div.const`); both at once would not end."""
+
+
 def _of(pattern: str, argument: str, type_: str = "") -> str:
     return pattern.format(x=argument, t=f" :type {type_}" if type_ else "")
 
@@ -40,7 +44,7 @@ def _scaling(name: str, pattern: str, kind: str) -> tuple[Rule, Rule]:
             ("(type x u)", "(type root t)", "(scalar-type s)", "(real x)"),
             law,
             "expand",
-            ("(factor c)",),
+            (*_GUARDS.get(name, ()), "(factor c)"),
         ),
         Rule(
             f"{name}.scale-in",
@@ -49,7 +53,7 @@ def _scaling(name: str, pattern: str, kind: str) -> tuple[Rule, Rule]:
             ("(type x u)", "(scalar-type s)", "(real x)"),
             law,
             "expand",
-            ("(factor c)",),
+            (*_GUARDS.get(name, ()), "(factor c)"),
         ),
     )
 
@@ -63,6 +67,7 @@ def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
         ("(type x u)", "(type z u)", "(real x)"),
         f"{kind} is linear: f(x) {sign} f(z) = f(x {sign} z)",
         "collect",
+        _GUARDS.get(name, ()),
     )
 
 
