@@ -8,8 +8,6 @@ A parsed tree is at most 200 nodes deep (E0005), not counting the two chains tha
 along `Binary.left` and `Let.body`, and may recurse everywhere else. `==` recurses everywhere.
 """
 
-
-
 from __future__ import annotations
 
 from dataclasses import field
