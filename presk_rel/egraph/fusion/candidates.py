@@ -20,9 +20,6 @@ EVERY_SET = 10
 MANY = 40
 """No more readers of one value than this are looked at as partners of one of them."""
 
-FAR = 300
-"""A search for a path between two groups gives up after this many operations, and they stay apart."""
-
 Order = Callable[["_Pair"], tuple[int, ...]]
 
 
@@ -52,15 +49,15 @@ class Found:
     partitions: list[list[int]]
 
 
-def candidates(graph: Graph, space: Space, *, thorough: bool) -> Found:
-    """The candidates of a graph; `thorough` for all orders and the neighbours of the last kernels."""
+def candidates(graph: Graph, space: Space, orders: int) -> Found:
+    """The candidates of a graph, grown in the first `orders` of `ORDERS`."""
     work = [n.index for n in graph.nodes if n.work]
     alone = [1 << i for i in work]
     if len(work) <= EVERY_SET:
         return Found([m for m in _subsets(work) if space.kernels(m)], [alone])
     found: dict[int, None] = dict.fromkeys(alone)
-    partitions = [_grown(graph, space, alone, order, found) for order in (ORDERS if thorough else ORDERS[:1])]
-    for groups in partitions if thorough else ():
+    partitions = [_grown(graph, space, alone, order, found) for order in ORDERS[:orders]]
+    for groups in partitions:
         found.update(dict.fromkeys(_neighbours(graph, space, groups)))
     return Found(list(found), partitions)
 
@@ -162,8 +159,6 @@ class _Growth:
             i = stack.pop()
             if i in seen or i >= limit:
                 continue
-            if len(seen) > FAR:
-                return True
             for j in self.members(i):
                 seen.add(j)
                 after = self.edges.get(j, set[int]())

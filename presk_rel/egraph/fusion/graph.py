@@ -43,10 +43,12 @@ class Node:
 @dataclass(slots=True)
 class Graph:
     """`number` is the index of a binding's node by name. `readers[i]` are the nodes that read node i inside kernels,
-    through those that are computed anew, and OUTSIDE; `before[i]` has a bit for every node that node i depends on."""
+    through those that are computed anew, and OUTSIDE; `before[i]` has a bit for every node that node i depends on.
+    `results` is what is read when all is done."""
 
     function: Function
     model: CostModel
+    results: frozenset[str]
     types: dict[str, Type]
     nodes: list[Node] = field(default_factory=list[Node])
     number: dict[str, int] = field(default_factory=dict[str, int])
@@ -82,9 +84,10 @@ class Graph:
         return known
 
 
-def graph_of(function: Function, model: CostModel) -> Graph:
+def graph_of(function: Function, model: CostModel, results: frozenset[str] | None = None) -> Graph:
+    """The graph of a function, or of a part of one that has several results."""
     types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
-    graph = Graph(function, model, types)
+    graph = Graph(function, model, frozenset({function.ret}) if results is None else results, types)
     for i, b in enumerate(function.bindings):
         graph.number[b.name] = i
         graph.nodes.append(_node(graph, i, b))
@@ -152,9 +155,8 @@ def _costs_nothing(graph: Graph, role: Role, b: Binding, reads: Reads) -> bool:
 
 def _readers(graph: Graph) -> list[frozenset[int]]:
     found: list[set[int]] = [set() for _ in graph.nodes]
-    result = graph.number.get(graph.function.ret)
-    if result is not None:
-        found[result].add(OUTSIDE)
+    for name in graph.results & graph.number.keys():
+        found[graph.number[name]].add(OUTSIDE)
     for node in reversed(graph.nodes):
         for v, places in node.reads:
             j = graph.number.get(v)

@@ -10,24 +10,25 @@ once, whatever it writes; what several kernels compute anew is paid in each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from presk_rel.core.ir import Prim
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.cost import BYTE, LAUNCH
-from presk_rel.egraph.fusion.candidates import Found, best, candidates
+from presk_rel.egraph.fusion.candidates import ORDERS, Found, best, candidates
 from presk_rel.egraph.fusion.graph import Graph
+from presk_rel.egraph.fusion.parts import parts_of
 from presk_rel.egraph.fusion.space import Kernel, Space, bits, mask_of
 
-THOROUGH = 800
-"""Beyond this many operations a program is partitioned by growing alone, in one order, and no bound is known."""
+WHOLE, PART = 800, 300
+"""A graph of more operations than `WHOLE` is partitioned in parts of `PART`, one after the other, each by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """The kernels in an order in which they can run. `gap` is 0 where no selection of the candidates is cheaper, else
-    how far below it the cheapest may lie, relative to it; 1 where nothing is known."""
+    how far below it the cheapest may lie, relative to it; the largest of all parts of a large graph."""
 
     kernels: tuple[Kernel, ...]
     units: int
@@ -57,19 +58,36 @@ class Task:
 def partition(graph: Graph, limit: float) -> Partition:
     """The cheapest kernels for the result of a function, as far as the solver gets within `limit` seconds of its
     deterministic clock. Equal inputs give equal partitions."""
-    space = Space(graph)
-    thorough = sum(n.work for n in graph.nodes) <= THOROUGH
-    found = candidates(graph, space, thorough=thorough)
-    task = task_of(graph, space, found)
-    start = min((selected(task, space, groups) for groups in found.partitions), key=lambda s: _units(task, s))
-    if not thorough:
-        return _finished(task, start, 1.0)
+    if sum(n.work for n in graph.nodes) <= WHOLE:
+        return _partition(graph, limit, len(ORDERS))
+    kernels: list[Kernel] = []
+    units, gap = 0, 0.0
+    for part in parts_of(graph, PART):
+        found = _partition(part, limit, 1)
+        place = [graph.number[n.binding.name] for n in part.nodes]
+        kernels += [_moved(k, place) for k in found.kernels]
+        units, gap = units + found.units, max(gap, found.gap)
+    return Partition(tuple(kernels), units, gap)
+
+
+def _moved(kernel: Kernel, place: list[int]) -> Kernel:
+    """A kernel of a part as one of the whole graph."""
+    ops, outputs = (tuple(place[i] for i in indices) for indices in (kernel.ops, kernel.outputs))
+    return replace(kernel, work=mask_of(place[i] for i in bits(kernel.work)), ops=ops, outputs=outputs)
+
+
+def _partition(graph: Graph, limit: float, orders: int) -> Partition:
     from presk_rel.egraph.fusion.solver import solve
 
+    space = Space(graph)
+    found = candidates(graph, space, orders)
+    task = task_of(graph, space, found)
+    start = min((selected(task, space, groups) for groups in found.partitions), key=lambda s: _units(task, s))
     chosen, bound = solve(task, start, limit)
     better = min((pruned(task, chosen), start), key=lambda s: _units(task, s))
     units = _units(task, better)
-    return _finished(task, better, max(0.0, 1 - bound / units) if units else 0.0)
+    gap = max(0.0, 1 - bound / units) if units else 0.0
+    return Partition(tuple(task.kernels[k] for k in better), units, gap)
 
 
 def task_of(graph: Graph, space: Space, found: Found) -> Task:
@@ -85,15 +103,15 @@ def task_of(graph: Graph, space: Space, found: Found) -> Task:
         return mask
 
     needs = tuple(needed(k.loads) for k in kernels)
-    return Task(tuple(kernels), needs, needed((graph.function.ret,)), _live(graph))
+    return Task(tuple(kernels), needs, needed(tuple(sorted(graph.results))), _live(graph))
 
 
 def _live(graph: Graph) -> int:
-    """The work that the result depends on."""
-    index = graph.number.get(graph.function.ret)
-    if index is None:
-        return 0
-    return (graph.before[index] | 1 << index) & mask_of(n.index for n in graph.nodes if n.work)
+    """The work that the results depend on."""
+    mask = 0
+    for i in (graph.number[v] for v in graph.results if v in graph.number):
+        mask |= graph.before[i] | 1 << i
+    return mask & mask_of(n.index for n in graph.nodes if n.work)
 
 
 def _memory(graph: Graph) -> list[int]:
@@ -180,7 +198,3 @@ def schedule(task: Task, chosen: list[int]) -> tuple[list[int], list[int]]:
 
 def _units(task: Task, chosen: list[int]) -> int:
     return sum(task.kernels[k].units for k in chosen)
-
-
-def _finished(task: Task, chosen: list[int], gap: float) -> Partition:
-    return Partition(tuple(task.kernels[k] for k in chosen), _units(task, chosen), gap)

@@ -8,13 +8,14 @@ import pytest
 
 from presk_rel.core.ir import Program
 from presk_rel.egraph.cost import CostModel
-from presk_rel.egraph.fusion.candidates import EVERY_SET, candidates
+from presk_rel.egraph.fusion.candidates import EVERY_SET, ORDERS, candidates
+from presk_rel.egraph.fusion.check import check_fused
 from presk_rel.egraph.fusion.fuse import fuse
 from presk_rel.egraph.fusion.graph import Graph, graph_of
 from presk_rel.egraph.fusion.partition import partition, task_of
 from presk_rel.egraph.fusion.space import Space
 from presk_rel.egraph.optimize import live
-from tests.egraph.programs import read
+from tests.egraph.programs import read, residual_gradient
 from tests.egraph.random_programs import random_program
 
 DIMS = {"B": 2, "D": 3}
@@ -102,7 +103,7 @@ def test_kernels(name: str):
 def cheapest(graph: Graph) -> int:
     """By Dijkstra's algorithm over what is in memory, every kernel there is being a step."""
     space = Space(graph)
-    task = task_of(graph, space, candidates(graph, space, thorough=True))
+    task = task_of(graph, space, candidates(graph, space, len(ORDERS)))
     best, heap = {0: 0}, [(0, 0)]
     while heap:
         cost, memory = heapq.heappop(heap)
@@ -138,3 +139,16 @@ def test_what_is_grown_is_no_dearer_than_what_was_and_the_same_each_time(seed: i
     found = partition(graph, 1.0)
     assert found.units < alone
     assert found == partition(graph, 1.0)
+
+
+def test_a_large_graph_is_partitioned_in_parts(monkeypatch: pytest.MonkeyPatch):
+    program = residual_gradient(3)
+    graph = graph_of(live(program.functions["f"]), CostModel(program.modules, {"B": 8, "D": 4, "H": 8}))
+    whole = partition(graph, 2.0)
+    monkeypatch.setattr("presk_rel.egraph.fusion.partition.WHOLE", 20)
+    monkeypatch.setattr("presk_rel.egraph.fusion.partition.PART", 15)
+    parts = partition(graph, 2.0)
+    assert len(whole.kernels) <= len(parts.kernels) < 2 * len(whole.kernels)
+    made = fuse(program, "f", {"B": 8, "D": 4, "H": 8}, 2.0)
+    assert made.work.kernels == len(parts.kernels)
+    assert check_fused("f", program, made.program) == []
