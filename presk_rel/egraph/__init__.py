@@ -1,0 +1,16 @@
+"""The optimizer: equality saturation with proofs. `optimize.optimize` is the way in.
+
+language, op_types, codes      Core ↔ terms ↔ constructors of the e-graph
+rules/, rule, patterns,        rewrite rules as data, and what their texts mean
+  conditions, instances
+egglog_rules, egglog_stages,   the e-graph engine: the only files that know egglog
+  egglog_dialect
+templates, commute, sums       equalities found before the e-graph: operands read for their type, orders of sums
+saturate, snapshot             running within limits, reading back
+closure, prove, proof          congruence closure with dated edges → lemmas → the proof as data
+cost, choices, extract,        what programs cost, and the cheapest one
+  extract_parts, extract_solver
+decode                         terms → Core
+render_proof, term_text        a proof as text and JSON
+checker, denote                the independent checker, which shares none of the above but `proof` and `rule`
+"""
