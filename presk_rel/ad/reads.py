@@ -1,17 +1,19 @@
 """What the sweep of a `.vjp` reads of the copied forward pass.
 
-Projections, tuples, key splits and constants are computed again in the sweep rather than kept. An operand that is read
-for its shape only is read elsewhere where that saves keeping it.
+Projections, tuples, key splits and constants are computed again in the sweep rather than kept; so is a number that is
+computed of nothing but constants, which an executor may fold where it sees it. An operand that is read for its shape
+only is read elsewhere where that saves keeping it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from presk_rel.ad.interned import TypeNumbers
 from presk_rel.core.ir import Binding, Function, Prim, Var, operands
 from presk_rel.core.prims import PRIMS
+from presk_rel.elab.ty import SCALAR_REAL, Hyper
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class _Work:
         self.reads = Reads()
         self.vjp = vjp
         self.copies = {b.name: b for b in vjp.bindings if b.name in copies}
+        self.numbers = _numbers(self.copies.values())
         number = TypeNumbers()
         self.types = {x.name: number(x.type) for x in (*vjp.params, *vjp.bindings)}
         self.params = {p.name for p in vjp.params}
@@ -61,7 +64,7 @@ class _Work:
             if v in self.params:
                 self.reads.params.add(v)
             elif v in self.copies and v not in self.reads.again and v not in self.reads.kept:
-                if _cheap(self.copies[v]):
+                if v in self.numbers or _cheap(self.copies[v]):
                     self.reads.again.add(v)
                     stack.extend(operands(self.copies[v].op))
                 else:
@@ -95,6 +98,16 @@ class _Work:
 
 def _shape_only(b: Binding, i: int) -> bool:
     return isinstance(b.op, Prim) and i in PRIMS[b.op.op].shape_only
+
+
+def _numbers(bindings: Iterable[Binding]) -> set[Var]:
+    """The scalars that depend on no parameter."""
+    found: set[Var] = set()
+    for b in bindings:
+        scalar = isinstance(b.type, Hyper) or b.type == SCALAR_REAL
+        if scalar and isinstance(b.op, Prim) and all(v in found for v in b.op.args):
+            found.add(b.name)
+    return found
 
 
 def _cheap(b: Binding) -> bool:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from presk_rel.core.ir import Binding, Fold, Function, Prim, Program, operands
+from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
+from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Key, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
@@ -57,6 +58,12 @@ class Emitted:
     env: Env
 
 
+def _read(op: Op) -> Iterator[Var]:
+    """The operands whose values are read, not only their shapes: sizes are numbers by now."""
+    shape_only = PRIMS[op.op].shape_only if isinstance(op, Prim) else ()
+    return (v for i, v in enumerate(operands(op)) if i not in shape_only)
+
+
 @dataclass(slots=True)
 class _Scope:
     """One generated function."""
@@ -84,7 +91,7 @@ class _Emitter:
     # -------------------------------------------------------------------------------------------------- functions
 
     def scope(self, function: Function, env: Env) -> _Scope:
-        uses = Counter(v for b in function.bindings for v in operands(b.op))
+        uses = Counter(v for b in function.bindings for v in _read(b.op))
         uses[function.ret] += 2  # what is returned is never only a part of something fused
         return _Scope(env, uses)
 
@@ -117,7 +124,7 @@ class _Emitter:
         if len(leaves) != len(args):
             raise PreskBug("torch", f"`{b.name}`: {op.op} of a tree")
         made = self.leaf(s, op, leaves, b.type, label)
-        return Single(replace(made, made=Made(op.op, op.attrs, leaves)) if s.uses[b.name] == 1 else made)
+        return Single(replace(made, made=Made(op.op, op.attrs, leaves, s.uses[b.name] == 1)))
 
     def leaf(self, s: _Scope, op: Prim, args: tuple[Operand, ...], ty: Type, label: str) -> Operand:
         """One primitive on tensors, or on hyperparameters."""

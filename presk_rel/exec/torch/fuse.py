@@ -1,7 +1,9 @@
 """Fused torch operations, recovered from pairs of primitives of the extracted program.
 
-One row per pattern. A pattern looks at the operation about to be generated and through operands that nothing else
-reads (`Operand.made`); what it replaces is then read by nothing and goes. Every pattern has a test.
+One row per pattern. A pattern looks at the operation about to be generated and through its operands (`Operand.made`);
+what it replaces goes where nothing else reads it. Where something does, the fused operation still costs no more than
+the plain one, and whether a value is kept for something else (`--remat`) then changes no bit of the result. Only
+`linear`, which would contract twice, looks through what nothing else reads. Every pattern has a test.
 """
 
 from __future__ import annotations
@@ -24,7 +26,13 @@ def linear(step: Step) -> str | None:
     """x · w + b: addmm."""
     for product, made, bias in _sides(step, "dot"):
         x, w = made.args
-        if len(w.sizes) != 2 or product.sizes != step.sizes or len(bias.sizes) > 2 or len(x.sizes) < 2:
+        if (
+            not made.alone
+            or len(w.sizes) != 2
+            or product.sizes != step.sizes
+            or len(bias.sizes) > 2
+            or len(x.sizes) < 2
+        ):
             continue
         if aligned(bias, step.result_shape, step.sizes) != bias.name or 0 in step.sizes:
             continue

@@ -7,7 +7,7 @@ axis positions, sizes and counts are baked into the generated text. All names in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import TypeAlias
@@ -22,11 +22,12 @@ from presk_rel.smt.linear import Linear
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How an operand was made, where nothing but its one reader needs it: what `fuse` looks through."""
+    """How an operand was made, which is what `fuse` looks through; `alone` where it has one reader."""
 
     op: str
     attrs: tuple[Attr, ...]
     args: tuple[Operand, ...]
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Operand:
     scalar: Fraction | None = None
     scale: tuple[str, Fraction] | None = None
     kind: str = ""
-    made: Made | None = None
+    made: Made | None = field(default=None, compare=False)
 
     @property
     def sizes(self) -> tuple[int, ...]:
