@@ -52,7 +52,7 @@ def _part(u: Use, i: int) -> tuple[Any, ...]:
 
 def _put(u: Use) -> Value:
     out = np.full(u.args[1].shape, mp.mpf(0), dtype=object)
-    out[_part(u, 1)] = u.args[0]
+    out[_part(u, 1)] = u.args[0][()]  # the entry of a scalar, all of any other tensor
     return out
 
 
@@ -156,7 +156,7 @@ def _slice_params(u: Use) -> Value:
 
 def _changed(i: int, whole: Array, piece: Value) -> Array:
     out = whole.copy()
-    out[i] = piece
+    out[i] = piece[()]
     return out
 
 
