@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -103,9 +104,9 @@ class Primitive:
 
         return self.with_types(value, ty, leaf)
 
-    def with_types(self, value: Value, ty: Type, leaf: object) -> Value:
+    def with_types(self, value: Value, ty: Type, leaf: Callable[[Tensor, Type], Value]) -> Value:
         leaf_values = iter(leaves(value))
-        return self.terms.leaves_of(self.modules, ty, lambda _, t: leaf(next(leaf_values), t))  # type: ignore[operator]
+        return self.terms.leaves_of(self.modules, ty, lambda _, t: leaf(next(leaf_values), t))
 
     def ones(self, lengths: Lengths) -> Tensor:
         return self.terms.make("ones", lengths, (), lengths)

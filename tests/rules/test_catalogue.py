@@ -25,3 +25,13 @@ def test_examples(page: CodePage, monkeypatch: pytest.MonkeyPatch) -> None:
         solve(parse_program(page.failing), {}, "embedded")
     assert {d.code for d in caught.value.diagnostics} == {page.code}
     solve(parse_program(page.fixed), {}, "embedded")
+
+
+def test_a_rule_that_adds_a_row_each_round_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before it has added ten million rows."""
+    monkeypatch.setattr(embedded_solve, "ROUND_LIMIT", 1_000)
+    program = parse_program(".decl p(x:number)\np(0).\np(x + 1) :- p(x).", "endless.dl")
+    with pytest.raises(PreskError) as caught:
+        solve(program, {}, "embedded")
+    assert [d.code for d in caught.value.diagnostics] == ["E9126"]
+    assert "rounds" in caught.value.diagnostics[0].message

@@ -25,6 +25,9 @@ from presk_rel.rules.strata import Stratum, strata
 ROW_LIMIT = 10_000_000
 """Rows that the relations of one stratum may have together: about three gigabytes."""
 
+ROUND_LIMIT = 1_000_000
+"""Rounds of one stratum: a few seconds of a rule that adds a row each time. Recursion over programs is never as deep."""
+
 Rows = dict[Row, int]
 """The rows of a relation with their ranks, in order of derivation."""
 
@@ -147,8 +150,10 @@ def _add_round(store: Store, rows: Mapping[str, Rows], fresh: Mapping[str, dict[
         if added:
             rows[name].update(dict.fromkeys(added, rank))
             store.extend_indexes(name, added)
-    if sum(len(rows[name]) for name in fresh) > ROW_LIMIT:
-        message = f"`{'`, `'.join(fresh)}` grew beyond {ROW_LIMIT:,} rows, so the rules may have no end"
+    many = sum(len(rows[name]) for name in fresh) > ROW_LIMIT
+    if many or rank > ROUND_LIMIT:
+        limit = f"beyond {ROW_LIMIT:,} rows" if many else f"for more than {ROUND_LIMIT:,} rounds"
+        message = f"`{'`, `'.join(fresh)}` grew {limit}, so the rules may have no end"
         raise PreskError([Diagnostic("E9126", message, None)], exit_status=3)
 
 
