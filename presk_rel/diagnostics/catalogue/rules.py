@@ -179,8 +179,8 @@ PAGES: Final = (
     _page(
         "E9126",
         "rules without an end",
-        "Relations that depend on each other grew beyond ten million rows, or for more than a million rounds. Most often "
-        "a rule counts upwards without a bound.",
+        "Relations that depend on each other grew beyond ten million rows, or for more than a million rounds. Most "
+        "often a rule counts upwards without a bound.",
         ".decl p(x:number)\np(0).\np(x + 1) :- p(x).",
         ".decl p(x:number)\np(0).\np(x + 1) :- p(x), x < 100.",
         "limit",

@@ -26,7 +26,7 @@ ROW_LIMIT = 10_000_000
 """Rows that the relations of one stratum may have together: about three gigabytes."""
 
 ROUND_LIMIT = 1_000_000
-"""Rounds of one stratum: a few seconds of a rule that adds a row each time. Recursion over programs is never as deep."""
+"""Rounds of one stratum: a few seconds of a rule that adds a row each time. Recursion over programs is less deep."""
 
 Rows = dict[Row, int]
 """The rows of a relation with their ranks, in order of derivation."""
