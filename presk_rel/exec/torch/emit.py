@@ -22,18 +22,10 @@ from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
+from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host
 from presk_rel.exec.torch.structure import hyper, structural
-from presk_rel.exec.torch.writer import Line, Writer, needed, printable
+from presk_rel.exec.torch.writer import Line, Writer, printable
 from presk_rel.smt.linear import Linear
-
-_HEADER = """import torch
-from fractions import Fraction
-
-from presk_rel.exec.torch import support
-
-dtype = torch.{dtype}
-device = torch.device({device!r})
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +39,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A generated file with `def entry(inputs)`: `inputs` is a tuple in the order of `Emitted.inputs`, tensors, exact
-    `Fraction`s for hyperparameters and bytes for keys; `result` says how the returned tuple forms the entry's value
-    (each leaf's operand name is its index). `kernels` counts the calls per run that move data."""
+    """A generated file with `def entry(inputs)`, in the parts that `exec.torch.parts` describes: `inputs` is a tuple in
+    the order of `Emitted.inputs`, tensors, exact `Fraction`s for hyperparameters and bytes for keys; `result` says how
+    the returned tuple forms the entry's value (each leaf's operand name is its index). `kernels` counts the calls per
+    run that move data."""
 
     source: str
     inputs: tuple[Input, ...]
@@ -86,7 +79,7 @@ class _Emitter:
     program: Program
     unroll: bool
     writer: Writer = field(default_factory=Writer)
-    bodies: dict[object, tuple[str, int]] = field(default_factory=dict[object, tuple[str, int]])
+    bodies: dict[object, Body] = field(default_factory=dict[object, Body])
 
     # -------------------------------------------------------------------------------------------------- functions
 
@@ -99,7 +92,16 @@ class _Emitter:
         return built(self.program.modules, ty, lambda t, _: Single(self.fresh(t, env)))
 
     def fresh(self, ty: Type, env: Env) -> Operand:
-        return Operand(self.writer.name(), ty, run_axes(ty, env))
+        return Operand(self.new_name(ty), ty, run_axes(ty, env))
+
+    def new_name(self, ty: Type) -> str:
+        return self.marked(self.writer.name(), ty)
+
+    def marked(self, name: str, ty: Type) -> str:
+        """The name, known to be of the host where its type is."""
+        if isinstance(ty, Key | Hyper):
+            self.writer.host.add(name)
+        return name
 
     def bindings(self, s: _Scope, function: Function) -> Node:
         for b in function.bindings:
@@ -147,13 +149,13 @@ class _Emitter:
 
         found = hyper(op, args, ty, dim)
         if isinstance(found, str):
-            return Operand(s.line(self.writer, found, label), ty)
+            return Operand(self.marked(s.line(self.writer, found, label), ty), ty)
         return Operand(self.writer.constant(f"Fraction({found.numerator}, {found.denominator})"), ty, scalar=found)
 
     def split(self, s: _Scope, key: Node, ty: Type) -> Node:
         if not isinstance(ty, TupleOf) or not isinstance(key, Single):
             raise PreskBug("torch", f"a key splits to {ty}")
-        name = s.line(self.writer, f"support.Split({key.operand.name}, {len(ty.items)})")
+        name = self.marked(s.line(self.writer, f"support.Split({key.operand.name}, {len(ty.items)})"), key.operand.type)
         return Branch(ty, tuple((str(i), Single(Operand(f"{name}[{i}]", t))) for i, t in enumerate(ty.items)))
 
     # ------------------------------------------------------------------------------------------------------ folds
@@ -229,25 +231,29 @@ class _Emitter:
         extras: list[Node],
     ) -> Node:
         fixed = tuple(_fixed(n) for n in extras)
-        name, kernels = self.body(body, env, len(stacked) + 1, fixed)
+        function = self.body(body, env, len(stacked) + 1, fixed)
         start = list(operands_of(s.nodes[op.acc]))
         count = len(stacked)
         shape = self.parameters(body.params[count].type, env)
-        names = [self.writer.name() for _ in start]
-        index = self.writer.name()
-        histories = [self.writer.name() for _ in start] if op.scan else []
-        given = [f"{x.name}[{index}]" for n in stacked for x in operands_of(n)]
-        given += [*names, *(x.name for n, f in zip(extras, fixed) if f is None for x in operands_of(n))]
-        target = "".join(f"{n}, " for n in names)
-        text = [f"{target}= {''.join(x.name + ', ' for x in start)}"] if names else []
-        text += [f"{h} = [None] * {len(order)}" for h in histories]
-        text += [f"for {index} in {order!r}:"]
-        text += [f"    {h}[{index}] = {n}" for h, n in zip(histories, names)]
-        text += [f"    {target + '= ' if names else ''}{name}({', '.join(given)})"]
-        comment = printable(f"{b.name} : {b.type}")
-        text[-1] += f"  # {comment}"
-        s.lines.append(Line((*names, *histories), "\n".join(text), kernels * len(order)))
-        final = with_operands(shape, iter([replace(x, name=n) for x, n in zip(operands_of(shape), names)]))
+        leaves = [replace(x, name=self.new_name(x.type)) for x in operands_of(shape)]
+        histories = [self.new_name(x.type) for x in leaves] if op.scan else []
+        taken = [replace(x, name=f"{x.name}[{{}}]") for n in stacked for x in operands_of(n)]
+        taken += [*leaves, *(x for n, f in zip(extras, fixed) if f is None for x in operands_of(n))]
+        made = [self.writer.name() for _ in range(function.handed)]
+        for host in (True, False):
+            chosen = [k for k, x in enumerate(leaves) if on_host(x) == host]
+            given = [x.name for x in taken if on_host(x) == host]
+            loop = Loop(
+                order,
+                function.host if host else function.name,
+                tuple((leaves[k].name, start[k].name, histories[k] if op.scan else None) for k in chosen),
+                tuple(given if host else [*given, *(f"{n}[{{}}]" for n in made)]),
+                tuple(made if host else ()),
+                0 if host else function.kernels,
+            )
+            if loop.targets:
+                s.lines.append(loop.line(self.writer.name(), printable(f"{b.name} : {b.type}"), host=host))
+        final = with_operands(shape, iter(leaves))
         if not op.scan:
             return _typed(final, self.parameters(b.type, s.env))
         return self.scanned(s, b, final, histories, len(order))
@@ -267,28 +273,25 @@ class _Emitter:
                 text = f"torch.stack({before})"
             else:
                 text = f"torch.empty({leaf.sizes}, dtype={x.name}.dtype, device=device)"
-            name = s.line(self.writer, text)
+            name = self.marked(s.line(self.writer, text), x.type)
             s.histories[name] = before
             stacks.append(replace(leaf, name=name))
         first = _typed(acc, template.part("0"))
         return Branch(b.type, (("0", first), ("1", with_operands(template.part("1"), iter(stacks)))))
 
-    def body(self, body: Function, env: Env, first: int, fixed: tuple[Operand | None, ...]) -> tuple[str, int]:
-        """The generated function of a fold's body, and the kernels of one iteration. Of the parameters from `first` on,
-        those that are constants of the file are no parameters of it."""
+    def body(self, body: Function, env: Env, first: int, fixed: tuple[Operand | None, ...]) -> Body:
+        """The generated functions of a fold's body. Of the parameters from `first` on, those that are constants of the
+        file are no parameters of them."""
         key = (body.name, tuple(sorted(env.dims.items())), tuple(f and f.name for f in fixed))
         if key not in self.bodies:
             s = self.scope(body, env)
             s.nodes = {p.name: self.parameters(p.type, env) for p in body.params}
             constant = {p.name: f for p, f in zip(body.params[first:], fixed, strict=True) if f is not None}
-            taken = [x.name for p in body.params if p.name not in constant for x in operands_of(s.nodes[p.name])]
+            taken = [x for p in body.params if p.name not in constant for x in operands_of(s.nodes[p.name])]
             for name, f in constant.items():
                 s.nodes[name] = Single(f)
-            result = [x.name for x in operands_of(self.bindings(s, body))]
-            name = self.writer.name("f")
-            text, kernels = function_text(name, ", ".join(taken), [], s.lines, result)
-            self.writer.functions.append(text)
-            self.bodies[key] = (name, kernels)
+            result = list(operands_of(self.bindings(s, body)))
+            self.bodies[key] = body_of(self.writer, s.lines, taken, result)
         return self.bodies[key]
 
 
@@ -309,17 +312,6 @@ def _slice(stack: Node, ty: Type, env: Env, index: str) -> Node:
     return with_operands(stack, (Operand(f"{x.name}[{index}]", x.type) for x in operands_of(stack)))
 
 
-def function_text(
-    name: str, taken: str, head: list[str], lines: list[Line], returned: list[str], note: str = ""
-) -> tuple[str, int]:
-    """A generated function without the lines nothing needs, and its kernels."""
-    last = f"return ({''.join(n + ', ' for n in returned)})"
-    kept = needed(lines, set(Line((), last, 0).reads))
-    body = "\n".join([*head, *(x.text for x in kept), last])
-    text = f"def {name}({taken}):{note}\n" + "".join(f"    {row}\n" for row in body.split("\n"))
-    return text, sum(x.kernels for x in kept)
-
-
 def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another."""
@@ -336,28 +328,12 @@ def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unr
 
         s.nodes[p.name] = built(program.modules, p.type, leaf)
     result = emitter.bindings(s, function)
-    returned = [_owned(x) for x in operands_of(result)]
-    head = [f"{''.join(i.operand.name + ', ' for i in inputs)}= inputs"] if inputs else []
+    leaves = list(operands_of(result))
     title = f"  # {printable(function.name)}"
-    text, kernels = function_text("entry", "inputs", head, s.lines, returned, title)
-    numbered = (replace(x, name=str(k)) for k, x in enumerate(operands_of(result)))
-    return Emitted(
-        _file(emitter.writer, text, dtype, device), tuple(inputs), with_operands(result, numbered), kernels, env
-    )
-
-
-def _owned(x: Operand) -> str:
-    """What is returned may be written to: never a constant of the file."""
-    return f"{x.name}.clone()" if x.name.startswith("c") and not isinstance(x.type, Hyper) else x.name
-
-
-def _file(writer: Writer, entry: str, dtype: str, device: str) -> str:
-    bodies = [*writer.functions, entry]
-    read: set[str] = set()
-    for text in bodies:
-        read |= Line((), text, 0).reads
-    constants = "".join(f"{line.text}\n" for line in needed(writer.constants, read))
-    return "\n\n".join([_HEADER.format(dtype=dtype, device=device) + constants, *bodies])
+    text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
+    numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
+    source = file_text(emitter.writer, text, dtype, device)
+    return Emitted(source, tuple(inputs), with_operands(result, numbered), text.kernels, env)
 
 
 def environment(dims: Mapping[str, int]) -> Env:

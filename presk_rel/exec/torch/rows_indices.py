@@ -85,4 +85,6 @@ def row_dropout_mask(step: Step) -> str:
 
 
 def row_sample(step: Step) -> str:
-    return f"support.sample({step.args[0].name}, {step.args[1].name})"
+    key, logits = step.args
+    draws = step.line(f"support.uniform({key.name}, {(*step.sizes, 1)}, device)")
+    return f"support.sample({draws}, {logits.name})"

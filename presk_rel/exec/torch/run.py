@@ -44,13 +44,24 @@ DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16"}
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """An entry ready to run: `function(inputs)` takes and returns a tuple of torch values in `emitted`'s order;
-    `generated` is the same without `inference_mode`."""
+    `generated` is the same without `inference_mode`. `parts` are the functions it consists of."""
 
     emitted: Emitted
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     generated: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    parts: Parts
     dtype: Any
     device: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The functions of a generated file (`exec.torch.parts`): `entry(inputs, run)` is `run` (by default `compute`) of
+    the tensors that `prelude(inputs)` makes of keys and hyperparameters."""
+
+    entry: Callable[..., tuple[Any, ...]]
+    prelude: Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
+    compute: Callable[..., tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +81,21 @@ def compile_entry(
     torch: Any = import_module("torch")
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
-    function = loaded(emitted.source)
+    found = loaded(emitted.source)
+    function = found.entry
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         with torch.inference_mode():
             return function(inputs)
 
-    return Compiled(emitted, call, function, getattr(torch, DTYPES[dtype]), place)
+    return Compiled(emitted, call, function, found, getattr(torch, DTYPES[dtype]), place)
 
 
-def loaded(source: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """The `entry` of a generated file; its constants are computed now."""
+def loaded(source: str) -> Parts:
+    """The functions of a generated file; its constants are computed now."""
     namespace: dict[str, Any] = {"__name__": "presk_generated"}
     exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
-    return namespace["entry"]
+    return Parts(namespace["entry"], namespace["prelude"], namespace["compute"])
 
 
 def place_of(torch: Any, device: str) -> Any:

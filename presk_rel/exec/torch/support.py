@@ -79,10 +79,14 @@ def dropout_mask(key: Key, shape: tuple[int, ...], rate: Fraction, dtype: Any, d
     return _tensor(np.where(dropped, 0.0, float(1 / (1 - rate))), shape, dtype, device)
 
 
-def sample(key: Key, logits: Any) -> Any:
-    """The least index whose cumulative probability exceeds its position's uniform draw, in doubles."""
-    shape = tuple(logits.shape[:-1])
-    draws = _tensor(keys.uniform(key_bytes(key), math.prod(shape)), (*shape, 1), torch.float64, logits.device)
+def uniform(key: Key, shape: tuple[int, ...], device: Any) -> Any:
+    """Uniform draws of `shape`, in doubles whatever the program runs in."""
+    return _tensor(keys.uniform(key_bytes(key), math.prod(shape)), shape, torch.float64, device)
+
+
+def sample(draws: Any, logits: Any) -> Any:
+    """The least index whose cumulative probability exceeds its position's draw (`draws`: 1 for the classes), in
+    doubles."""
     cumulative = torch.cumsum(torch.softmax(logits.to(torch.float64), -1), -1)
     return torch.clamp(torch.sum(cumulative <= draws, -1), max=logits.shape[-1] - 1)
 

@@ -16,11 +16,13 @@ VIEWS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`targets = …`: one statement, of more than one text line where it loops. `kernels` is what it runs."""
+    """`targets = …`: one statement, of more than one text line where it loops. `kernels` is what it runs. A line of the
+    `host` reads only keys and hyperparameters."""
 
     targets: tuple[str, ...]
     text: str
     kernels: int
+    host: bool = False
 
     @property
     def reads(self) -> frozenset[str]:
@@ -34,10 +36,12 @@ def kernels_in(expression: str) -> int:
 
 @dataclass(slots=True)
 class Writer:
-    """Names are unique in a generated file: `v…` in functions, `c…` for constants, `f…` for functions."""
+    """Names are unique in a generated file: `v…` in functions, `c…` for constants, `f…` for functions. `host` has those
+    of keys and hyperparameters, which are no tensors."""
 
     constants: list[Line] = field(default_factory=list[Line])
     functions: list[str] = field(default_factory=list[str])
+    host: set[str] = field(default_factory=set[str])
     count: int = 0
     _known: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -54,7 +58,8 @@ class Writer:
             return known[expression]
         name = known[expression] = self.name()
         note = f"  # {comment}" if comment else ""
-        lines.append(Line((name,), f"{name} = {expression}{note}", kernels_in(expression)))
+        host = self.host.issuperset(_LOCAL.findall(expression))
+        lines.append(Line((name,), f"{name} = {expression}{note}", kernels_in(expression), host))
         return name
 
     def constant(self, expression: str) -> str:
