@@ -10,7 +10,8 @@ saturate, snapshot             running within limits, reading back
 closure, prove, proof          congruence closure with dated edges → lemmas → the proof as data
 cost, choices, extract,        what programs cost, and the cheapest one
   extract_parts, extract_solver
+parts                          the entry and the bodies of folds, which share one e-graph
 decode                         terms → Core
 render_proof, term_text        a proof as text and JSON
-checker, denote                the independent checker, which shares none of the above but `proof` and `rule`
+checker, checker_ends, denote  the independent checker, which shares none of the above but `proof` and `rule`
 """

@@ -1,15 +1,18 @@
 """The independent checker of optimization proofs: small, linear, and sharing no code with the optimizer.
 
 It reads the data of `egraph.proof` and the texts of the rule table, and has its own reader of patterns, its own
-decision of conditions and, in
-`egraph.denote`, its own reading of Core. A proof is accepted when
+decision of conditions and, in `egraph.denote`, its own reading of Core. A proof is accepted when, of the entry and of
+every body of a fold,
 
-1. every term is well-typed by the typing rules of Core, from the entry's parameters up;
+1. every term is well-typed by the typing rules of Core, from the function's parameters up;
 2. every rule step is an instance of its rule: both sides match under the substitution, both have one type, and all
 conditions hold;
 3. every congruence step uses lemmas proven before, and every lemma's steps lead from its left side to its right;
-4. the last lemma says `start = end`, `start` denotes what the entry computes, and `end` what the optimized program
-does.
+4. the last lemma says `start = end`;
+
+and, folds of the start terms having the start terms of their bodies, and folds of the end terms the end terms
+(`egraph.checker_ends`), `start` of the entry denotes what the entry computes, and `end` what the optimized program
+does. A lemma holds for all values of all parameters, so a fold means the same whichever of two equal bodies it has.
 
 `check` returns the refusals; none means verified.
 """
@@ -17,38 +20,37 @@ does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, cast
 
-from presk_rel.core.ir import Attr, Binding, DimArgs, Fold, Function, Param, Prim, Program
+from presk_rel.core.ir import Attr, Program
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_types
 from presk_rel.core.typing_rules import infer
-from presk_rel.core.verify import problems
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.checker_ends import Ends
 from presk_rel.egraph.checker_rules import Bound, Sexp, attributes, constant_fact, entries, parts, read, tensors
-from presk_rel.egraph.denote import denote
-from presk_rel.egraph.denote_terms import Terms
 from presk_rel.egraph.proof import CongruenceStep, Lemma, Proof, RuleStep, Term
 from presk_rel.egraph.rule import Rule
-from presk_rel.elab.ty import SCALAR_REAL, Real, Type, map_dims
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.elab.ty import SCALAR_REAL, Real, Type
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a proof is not accepted: the lemma and step (None: the proof as a whole), and the reason."""
+    """Why a proof is not accepted: the lemma and step (None: the proof as a whole), and the reason; `body` where it is
+    the proof about the body of a fold."""
 
     lemma: int | None
     step: int | None
     reason: str
+    body: str | None = None
 
     def __str__(self) -> str:
-        where = (
-            "" if self.lemma is None else f"lemma {self.lemma}" + ("" if self.step is None else f", step {self.step}")
-        )
-        return f"{where}: {self.reason}" if where else self.reason
+        places = [f"body {self.body}"] if self.body is not None else []
+        places += [f"lemma {self.lemma}"] if self.lemma is not None else []
+        places += [f"step {self.step}"] if self.step is not None else []
+        return ": ".join([", ".join(places), self.reason]) if places else self.reason
 
 
 def check(
@@ -57,49 +59,61 @@ def check(
     """Check a proof about `proof.entry` of `before` (after differentiation, calls and all) and of `after` (optimized),
     at `dims` where the optimizer was given them. Time is linear in the proof."""
     try:
-        checker = _Checker(proof, rules, before, after, dims or {})
-        return [*checker.terms(), *checker.lemmas(), *checker.claim(), *_ends(proof, before, after, dims or {})]
+        ends = Ends(proof, before, after, dims or {})
+        found = [Refusal(None, None, reason) for reason in ends.problems()]
+        for part in () if found else proof.parts:
+            checker = _Checker(part, rules, ends)
+            body = None if part is proof else part.entry
+            for refusal in (*checker.terms(), *checker.lemmas(), *checker.claim()):
+                found.append(replace(refusal, body=body))
+        return [*found, *(Refusal(None, None, reason) for reason in ends.differing())]
     except (PreskBug, IndexError, KeyError, ValueError, TypeError, AssertionError) as error:
         return [Refusal(None, None, f"the proof is malformed: {type(error).__name__}: {error}")]
 
 
 @dataclass(slots=True)
 class _Checker:
+    """Checks the proof of one function."""
+
     proof: Proof
     rules: Mapping[str, Rule]
-    before: Program
-    after: Program
-    dims: Mapping[str, int]
+    ends: Ends
     read: dict[str, Sexp] = field(default_factory=dict[str, Sexp])
 
     # ------------------------------------------------------------------------------------------------------- terms
 
     def terms(self) -> Iterator[Refusal]:
-        parameters = {p.name: _at(p.type, self.dims) for p in self.before.functions[self.proof.entry].params}
         for i, term in enumerate(self.proof.terms):
-            reason = self.term_problem(i, term, parameters)
+            reason = self.term_problem(i, term)
             if reason is not None:
                 yield Refusal(None, None, f"term {i} ({term.op}): {reason}")
                 return
         if any(term.op == "fold" for term in self.proof.terms):
-            program = _straight(self.proof, len(self.proof.terms) - 1, self.before, self.after, self.dims, whole=True)
-            yield from (Refusal(None, None, f"the terms are no program: {p}") for p in problems(program)[:1])
+            reasons = self.ends.ill_typed(self.proof)
+            yield from (Refusal(None, None, f"the terms are no program: {reason}") for reason in reasons)
 
-    def term_problem(self, index: int, term: Term, parameters: Mapping[str, Type]) -> str | None:
+    def term_problem(self, index: int, term: Term) -> str | None:
         if any(not 0 <= c < index for c in term.children):
             return "a child does not come earlier"
         if term.op == "input":
-            known = parameters.get(str(term.attrs[0]))
-            return None if known == term.type else f"the entry's parameter has type {known}, not {term.type}"
+            return self.input_problem(term)
         if term.op == "fold":
             return None  # typed with all terms together, by the verifier of Core
         if term.op not in PRIMS:
             return "no primitive of Core"
         children = tuple(self.proof.terms[c].type for c in term.children)
-        found = infer(PRIMS[term.op], term.attrs, children, term.type, self.before.modules)
+        found = infer(PRIMS[term.op], term.attrs, children, term.type, self.ends.before.modules)
         if isinstance(found, str):
             return found
         return None if compatible_types(found, term.type) else f"its type is {found}, not {term.type}"
+
+    def input_problem(self, term: Term) -> str | None:
+        """Another function's parameter is any value of its type, so there must be one."""
+        name, *owner = map(str, term.attrs)
+        known = self.ends.parameters(owner[0] if owner else self.proof.entry).get(name)
+        if owner and (known is None or not tensors(known)):
+            return f"{owner[0]} has no parameter {name} of reals"
+        return None if known == term.type else f"the parameter has type {known}, not {term.type}"
 
     # ------------------------------------------------------------------------------------------------------ lemmas
 
@@ -232,66 +246,5 @@ class _Checker:
         if any(t is None for t in types):
             return None
         given = cast("tuple[Attr, ...]", attributes(op, keywords, bound))
-        found = infer(PRIMS[op], given, tuple(types), cast("Type", declared), self.before.modules)
+        found = infer(PRIMS[op], given, tuple(types), cast("Type", declared), self.ends.before.modules)
         return None if isinstance(found, str) else found
-
-
-# ------------------------------------------------------------------------------------------- the ends of the proof
-
-
-def _at(ty: Type, dims: Mapping[str, int]) -> Type:
-    values = {name: constant(n) for name, n in dims.items()}
-    return map_dims(ty, lambda d: d.substitute(values))
-
-
-def _ends(proof: Proof, before: Program, after: Program, dims: Mapping[str, int]) -> Iterator[Refusal]:
-    """`start` denotes the entry before optimization and `end` the optimized one."""
-    table = Terms()
-    ends = (
-        (proof.start, "start", denote(before, proof.entry, table, dims)),
-        (proof.end, "end", denote(after, proof.entry, table, dims)),
-    )
-    for index, said, value in ends:
-        if denote(_straight(proof, index, before, after, dims), proof.entry, table) != value:
-            program = "the entry after differentiation" if said == "start" else "the optimized program"
-            yield Refusal(None, None, f"the {said} term is not what {program} computes")
-
-
-def _straight(
-    proof: Proof, root: int, before: Program, after: Program, dims: Mapping[str, int], *, whole: bool = False
-) -> Program:
-    """The straight-line function that computes a term (with `whole`, every term), and the bodies of folds."""
-    entry = before.functions[proof.entry]
-    needed = set(range(len(proof.terms))) if whole else {root}
-    for index in range(root, -1, -1):
-        if index in needed:
-            needed.update(proof.terms[index].children)
-    names = {i: str(t.attrs[0]) if t.op == "input" else f"t{i}" for i, t in enumerate(proof.terms) if i in needed}
-    bindings = tuple(
-        Binding(names[i], t.type, _operation(t, tuple(names[c] for c in t.children)))
-        for i, t in enumerate(proof.terms)
-        if i in needed and t.op != "input"
-    )
-    params = tuple(Param(p.name, _at(p.type, dims)) for p in entry.params)
-    function = Function(proof.entry, entry.dims, params, proof.terms[root].type, bindings, names[root])
-    return Program(before.modules, {**before.functions, **after.functions, proof.entry: function})
-
-
-def _operation(term: Term, args: tuple[str, ...]) -> Prim | Fold:
-    """A term's operation. A fold's attributes: count, body, reverse, scan, how many are stacked, then dims in pairs."""
-    if term.op != "fold":
-        return Prim(term.op, term.attrs, args)
-    count, body, reverse, scan, stacked, *pairs = term.attrs
-    assert isinstance(count, Linear)
-    assert isinstance(stacked, int)
-    dims = tuple(zip(pairs[::2], pairs[1::2], strict=True))
-    return Fold(
-        count,
-        str(body),
-        cast("DimArgs", dims),
-        args[:stacked],
-        args[stacked],
-        args[stacked + 1 :],
-        bool(reverse),
-        bool(scan),
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.extract import Choice, Choices, ClassId
-from presk_rel.egraph.language import INPUT, HeadId, Terms
+from presk_rel.egraph.language import INPUT, Encoded, HeadId, Terms
 from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.snapshot import Graph
@@ -66,8 +66,8 @@ class Weights:
         return known
 
 
-def choices(graph: Graph, weights: Weights, start: list[TermId], leaves: tuple[TermId, ...]) -> tuple[Choices, ClassId]:
-    """Every node as a choice of its class, keyed by its place there; and the class, one more, that needs the leaves."""
+def choices(graph: Graph, weights: Weights, start: list[TermId]) -> Choices:
+    """Every node as a choice of its class, keyed by its place there."""
     terms = weights.terms
     own: set[tuple[ClassId, HeadId, tuple[int, ...]]] = set()
     for t in start:
@@ -81,8 +81,20 @@ def choices(graph: Graph, weights: Weights, start: list[TermId], leaves: tuple[T
             cost = weights.units(node.head, operands) + ((c, node.head, node.args) not in own)
             ways.append(Choice(cost, frozenset(a for a in node.args if a >= 0), i))
         found[c] = ways
+    return found
+
+
+def choices_of(
+    graph: Graph, encoded: Encoded, everything: Choices, leaves: tuple[TermId, ...], inputs: list[TermId]
+) -> tuple[Choices, ClassId]:
+    """The choices that one function has: no other one's parameters (`inputs` are all functions'). And the class, one
+    more, that needs the leaves of its result."""
+    heads = encoded.terms.heads
     root = len(graph.nodes)
-    found[root] = [Choice(0, frozenset(graph.of_term[t] for t in leaves), 0)]
+    found = {**everything, root: [Choice(0, frozenset(graph.of_term[t] for t in leaves), 0)]}
+    for c in {graph.of_term[t] for t in inputs if not encoded.owns(encoded.terms.op(t))}:
+        used = {i: heads[node.head] for i, node in enumerate(graph.nodes[c])}
+        found[c] = [x for x in everything[c] if used[x.key].op != INPUT or encoded.owns(used[x.key])]
     return found, root
 
 

@@ -110,20 +110,29 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A function as terms: its result, the term of every parameter and binding in program order, and per type the first
-    term that is a view of a parameter."""
+    """A function as terms: its result, the term of every parameter and binding in program order, per type its first
+    term and the first that is a view of a parameter. `owner` marks its leaves: those of the entry have no mark."""
 
     terms: Terms
     root: TermId
     of_name: dict[Var, TermId]
+    firsts: dict[TypeId, TermId]
     views: dict[TypeId, TermId]
+    owner: str | None
+
+    def owns(self, head: Head) -> bool:
+        """Whether an input is a parameter of this function."""
+        return head.attrs[1:] == (() if self.owner is None else (self.owner,))
 
 
-def encode(function: Function, terms: Terms) -> Encoded:
-    """The terms of a function; the first of every type becomes that type's template. PreskBug for an unbound name."""
+def encode(function: Function, terms: Terms, owner: str | None = None) -> Encoded:
+    """The terms of a function; the first of a type in the table becomes that type's template. Functions in one table
+    have leaves of their own: the parameters of all but one are marked with their `owner`. PreskBug for an unbound
+    name."""
     of_name: dict[Var, TermId] = {}
+    mark = () if owner is None else (owner,)
     for p in function.params:
-        head = Head(INPUT, (p.name,), terms.table.intern(p.type))
+        head = Head(INPUT, (p.name, *mark), terms.table.intern(p.type))
         of_name[p.name] = terms.make(terms.intern(head), ())
     for b in function.bindings:
         try:
@@ -131,14 +140,16 @@ def encode(function: Function, terms: Terms) -> Encoded:
         except KeyError as e:
             raise PreskBug("egraph", f"{function.name}: {e.args[0]} is not bound before {b.name}") from e
         of_name[b.name] = terms.make(terms.intern(_head(b.op, terms.table.intern(b.type))), args)
+    firsts: dict[TypeId, TermId] = {}
     views: dict[TypeId, TermId] = {}
     seen: set[TermId] = set()
-    for t in range(len(terms)):
+    for t in sorted(set(of_name.values())):
+        firsts.setdefault(terms.type[t], t)
         terms.templates.setdefault(terms.type[t], t)
         if terms.op(t).op == INPUT or (terms.op(t).op in _VIEWS and terms.args[t][0] in seen):
             seen.add(t)
             views.setdefault(terms.type[t], t)
-    return Encoded(terms, of_name[function.ret], of_name, views)
+    return Encoded(terms, of_name[function.ret], of_name, firsts, views, owner)
 
 
 def _head(op: Op, declared: TypeId) -> Head:

@@ -2,7 +2,8 @@
 
     encode → saturate with logging → read back → congruence closure → extract → decode → explain
 
-The start program itself is one of the candidates: what comes out never costs more.
+The function and the bodies of the folds under it share one e-graph, each with leaves of its own; each is extracted and
+proven by itself. Every start function is one of its candidates: what comes out never costs more.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from presk_rel.core.ir import Binding, Function, Program, operands
+from presk_rel.core.ir import Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.choices import Spine, Weights, choices, chosen_terms, loaded_args, spine
+from presk_rel.egraph.choices import Weights, choices, choices_of, chosen_terms, loaded_args
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.commute import commuted
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
-from presk_rel.egraph.extract import Extraction, extract
+from presk_rel.egraph.extract import Choices, Extraction, extract
 from presk_rel.egraph.instances import Instance
-from presk_rel.egraph.language import Encoded, Terms, encode
+from presk_rel.egraph.language import INPUT, Encoded, Terms
 from presk_rel.egraph.op_types import TypeTable
+from presk_rel.egraph.parts import Part, parts_of
 from presk_rel.egraph.proof import Proof, TermId
 from presk_rel.egraph.prove import trivial_proof, write_proof
 from presk_rel.egraph.rule import Rule
@@ -36,7 +38,8 @@ from presk_rel.egraph.templates import canonicalize
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What the report's table says about a program."""
+    """What the report's table says about a program: the bindings of the entry and of the bodies of its folds; kernels,
+    arithmetic and traffic of one run."""
 
     bindings: int
     kernels: int
@@ -74,10 +77,19 @@ def optimize(
     limits: Limits | None = None,
     rules: tuple[Rule, ...] | None = None,
 ) -> Optimized:
-    """Optimize function `entry` of a flat program. `dims` only weigh costs: the result is right at any dimensions.
-    PreskBug if the program is not flat or a rule breaks an invariant."""
-    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {}), flat.functions), limits or Limits())
+    """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
+    right at any dimensions. PreskBug if the program is not flat or a rule breaks an invariant."""
+    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {}), dict(flat.functions)), limits or Limits())
     return work.run(tuple(RULES.values()) if rules is None else rules)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What became of one function; `decoded` None: it stays as it is."""
+
+    part: Part
+    function: Function
+    decoded: Decoded | None
 
 
 @dataclass(slots=True)
@@ -95,46 +107,41 @@ class _Optimizer:
         self.last = now
 
     def run(self, rules: tuple[Rule, ...]) -> Optimized:
-        function = live(self.flat.functions[self.entry])
-        encoded = encode(function, Terms(TypeTable(self.flat.modules)))
-        closure = Closure(encoded.terms)
-        canonicalize(encoded.terms, closure, 0)
-        parts = spine(encoded.terms, encoded.root)
-        start = encoded.terms.reachable(*parts.leaves)
-        sums = normal_sums(encoded.terms, closure)
-        equal = [*commuted(encoded.terms, closure), *sums]
-        loaded = encoded.terms.reachable(*parts.leaves, *(t for _, t in sums))
+        terms = Terms(TypeTable(self.flat.modules))
+        parts = parts_of(self.flat, self.entry, terms)
+        before = self.size(parts)
+        closure = Closure(terms)
+        canonicalize(terms, closure, 0)
+        leaves = [t for part in parts for t in part.spine.leaves]
+        start = terms.reachable(*leaves)
+        sums = normal_sums(terms, closure)
+        equal = [*commuted(terms, closure), *sums]
+        loaded = terms.reachable(*leaves, *(t for _, t in sums))
         self.lap("encode")
-        graph, instances, saturation = self.saturated(encoded.terms, loaded, equal, rules)
-        known = len(encoded.terms)
+        graph, instances, saturation = self.saturated(terms, loaded, equal, rules)
+        known = len(terms)
         for instance in instances:
             closure.add(instance)
-        canonicalize(encoded.terms, closure, known)
+        canonicalize(terms, closure, known)
         self.lap("close")
-        available, root = choices(graph, Weights(encoded.terms, self.model), start, parts.leaves)
-        extraction = extract(available, root, self.limits.solver)
-        if extraction is None:
-            raise PreskBug("egraph", "nothing can be extracted, not even the program itself")
+        found = self.extracted(graph, terms, start, parts)
         self.lap("extract")
-        decoded = decoded_program(function, encoded, closure, graph, extraction, parts)
-        before, after = self.model.function(function), self.model.function(decoded.function)
-        better = (after.units, len(decoded.function.bindings)) < (before.units, len(function.bindings))
-        result = decoded.function if better else function
-        program = replace(self.flat, functions={**self.flat.functions, self.entry: result})
+        results = [self.result(part, closure, graph, x) for part, x in zip(parts, found, strict=True)]
+        program = replace(self.flat, functions={**self.flat.functions, **{r.part.name: r.function for r in results}})
         verify(program, "egraph")
         self.lap("decode")
-        proof = self.proof(closure, encoded, decoded if better else None)
+        entry, *bodies = [self.proof(closure, r) for r in results]
         self.lap("prove")
         report = Report(
-            before=_size(self.flat.functions[self.entry], self.model),
-            after=_sized(result, after if better else before),
+            before=before,
+            after=self.size([replace(r.part, original=r.function) for r in results]),
             fired=_fired(instances),
             e_nodes=(saturation.before, saturation.after),
             phases=tuple(self.phases),
-            gap=extraction.gap,
+            gap=max(x.gap for x in found),
             stopped=saturation.stopped,
         )
-        return Optimized(program, proof, report)
+        return Optimized(program, replace(entry, bodies=tuple(bodies)), report)
 
     def saturated(
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
@@ -150,30 +157,44 @@ class _Optimizer:
         self.lap("read")
         return graph, instances, saturation
 
-    def proof(self, closure: Closure, encoded: Encoded, decoded: Decoded | None) -> Proof:
+    def extracted(self, graph: Graph, terms: Terms, start: list[TermId], parts: list[Part]) -> list[Extraction]:
+        """The cheapest choice for every function."""
+        everything: Choices = choices(graph, Weights(terms, self.model), start)
+        inputs = [t for t in start if terms.op(t).op == INPUT]
+        found: list[Extraction] = []
+        for part in parts:
+            available, root = choices_of(graph, part.encoded, everything, part.spine.leaves, inputs)
+            extraction = extract(available, root, self.limits.solver)
+            if extraction is None:
+                raise PreskBug("egraph", f"{part.name}: nothing can be extracted, not even the function itself")
+            found.append(extraction)
+        return found
+
+    def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
+        """The function that was chosen, where it is better."""
+        decoded = decoded_function(part, closure, graph, extraction)
+        before, after = self.model.function(part.function), self.model.function(decoded.function)
+        better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
+        return _Result(part, decoded.function, decoded) if better else _Result(part, part.function, None)
+
+    def proof(self, closure: Closure, result: _Result) -> Proof:
+        encoded, decoded = result.part.encoded, result.decoded
         if decoded is None:
-            return trivial_proof(self.entry, encoded)
+            return trivial_proof(result.part.name, encoded)
         if not closure.equal(encoded.root, decoded.root):
             raise PreskBug("egraph", "the logged instances do not prove the result equal to the program")
-        return write_proof(self.entry, closure, encoded.root, decoded.root, _names(encoded, decoded))
+        return write_proof(result.part.name, encoded, closure, decoded.root, _names(encoded, decoded))
+
+    def size(self, parts: list[Part]) -> Size:
+        """The figures of the entry, the first part, with the bodies that are given."""
+        functions = {**self.flat.functions, **{p.name: p.original for p in parts}}
+        work: Work = replace(self.model, functions=functions).function(parts[0].original)
+        return Size(sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes)
 
 
-def live(function: Function) -> Function:
-    """The function without bindings that nothing reads."""
-    needed = {function.ret}
-    kept: list[Binding] = []
-    for b in reversed(function.bindings):
-        if b.name in needed:
-            needed.update(operands(b.op))
-            kept.append(b)
-    return replace(function, bindings=tuple(reversed(kept)))
-
-
-def decoded_program(
-    function: Function, encoded: Encoded, closure: Closure, graph: Graph, extraction: Extraction, parts: Spine
-) -> Decoded:
-    """What was chosen as a function, its equalities with the start program in the closure."""
-    terms = encoded.terms
+def decoded_function(part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> Decoded:
+    """What was chosen as a function, its equalities with the start function in the closure."""
+    terms, parts = part.encoded.terms, part.spine
     known = len(terms)
     roots = [graph.of_term[t] for t in parts.leaves]
     made = chosen_terms(graph, terms, extraction.chosen, roots)
@@ -181,17 +202,9 @@ def decoded_program(
     for t in parts.builders:
         new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
     closure.settle()
-    decoded = decode(function, encoded, closure, new[encoded.root])
+    decoded = decode(part.function, part.encoded, closure, new[part.encoded.root])
     canonicalize(terms, closure, known)
     return decoded
-
-
-def _size(function: Function, model: CostModel) -> Size:
-    return _sized(function, model.function(function))
-
-
-def _sized(function: Function, work: Work) -> Size:
-    return Size(len(function.bindings), work.kernels, work.flops, work.bytes)
 
 
 def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:

@@ -1,7 +1,8 @@
 """The proof of an optimization: data only, shared by the optimizer that writes it and the checker that reads it.
 
-Terms are a hash-consed DAG. A proof says that the tuple of the optimized function's results equals the start
-function's, as a list of lemmas `left = right`, each a chain of steps; a lemma may use lemmas before it, never after.
+Terms are a hash-consed DAG. A proof says that the optimized function's result equals the start function's, as a list
+of lemmas `left = right`, each a chain of steps; a lemma may use lemmas before it, never after. The bodies of folds have
+proofs of their own: a fold names its body, and folds of equal bodies are equal.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ Value = TermId | Attr | Type
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`op` is a primitive of Core with its attributes, or `input` with the attribute `name`. `children` come earlier in
-    the proof's table. `type` is claimed; the checker recomputes it."""
+    """`op` is a primitive of Core with its attributes, `fold`, or `input` with the attribute `name` (and, if it is
+    another function's parameter, that function: lemmas hold for all values of all parameters). `children` come earlier
+    in the proof's table. `type` is claimed; the checker recomputes it."""
 
     op: str
     attrs: tuple[Attr, ...]
@@ -64,8 +66,9 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`lemmas[-1]` is the claim `start = end`. `names` are the bindings that terms were in the start program and are
-    in the end program: for display only, no part of what is proven."""
+    """`lemmas[-1]` is the claim `start = end` about the function `entry`. `names` are the bindings that terms were in
+    the start program and are in the end program: for display only, no part of what is proven. `bodies` are the proofs
+    for the bodies of folds, each about the body that both programs call by that name; they have none of their own."""
 
     entry: str
     terms: tuple[Term, ...]
@@ -73,3 +76,9 @@ class Proof:
     start: TermId
     end: TermId
     names: tuple[tuple[TermId, str], ...] = ()
+    bodies: tuple[Proof, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Proof, ...]:
+        """The proof of the entry, then those of the bodies."""
+        return (self, *self.bodies)

@@ -7,24 +7,51 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.closure import CONGRUENCE, Closure, Edge, goal
 from presk_rel.egraph.conditions import variables
-from presk_rel.egraph.language import Encoded, Terms
+from presk_rel.egraph.language import INPUT, Encoded, Terms
+from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.patterns import HIDDEN
 from presk_rel.egraph.proof import CongruenceStep, Lemma, Proof, RuleStep, Step, Term, TermId, Value
+from presk_rel.egraph.templates import shape_operands
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Numbers the terms a proof mentions anew, operands first."""
+    """Numbers the terms a proof mentions anew, operands first. A template that is another function's term is written as
+    the first term of its type in this one, everywhere alike, so that two terms may become one."""
 
-    terms: Terms
+    encoded: Encoded
     table: list[Term] = field(default_factory=list[Term])
     number: dict[TermId, int] = field(default_factory=dict[TermId, int])
+    _known: dict[Term, int] = field(default_factory=dict[Term, int])
+    _templates: dict[TypeId, TermId] = field(default_factory=dict[TypeId, TermId])
+
+    @property
+    def terms(self) -> Terms:
+        return self.encoded.terms
+
+    def operands(self, t: TermId) -> tuple[TermId, ...]:
+        terms = self.terms
+        shapes = shape_operands(terms.op(t))
+        if not shapes:
+            return terms.args[t]
+        return tuple(self.own(a) if i in shapes else a for i, a in enumerate(terms.args[t]))
+
+    def own(self, operand: TermId) -> TermId:
+        """What is written for an operand that is read for its type only."""
+        ty = self.terms.type[operand]
+        if self.terms.templates.get(ty) != operand:
+            return operand
+        if ty not in self._templates:
+            inputs = [h for h in map(self.terms.op, self.terms.reachable(operand)) if h.op == INPUT]
+            foreign = not all(map(self.encoded.owns, inputs))
+            self._templates[ty] = self.encoded.firsts.get(ty, operand) if foreign else operand
+        return self._templates[ty]
 
     def term(self, root: TermId) -> int:
         stack = [root]
         while stack:
             t = stack[-1]
-            missing = [a for a in self.terms.args[t] if a not in self.number]
+            missing = [a for a in self.operands(t) if a not in self.number]
             stack += missing
             if not missing:
                 stack.pop()
@@ -35,29 +62,36 @@ class _Writer:
         if t in self.number:
             return
         head = self.terms.op(t)
-        self.number[t] = len(self.table)
-        children = tuple(self.number[a] for a in self.terms.args[t])
-        self.table.append(Term(head.op, head.attrs, children, self.terms.table.types[head.type]))
+        own = head.op == INPUT and self.encoded.owns(head)
+        attrs = head.attrs[:1] if own else head.attrs
+        children = tuple(self.number[a] for a in self.operands(t))
+        made = Term(head.op, attrs, children, self.terms.table.types[head.type])
+        known = self.number[t] = self._known.setdefault(made, len(self.table))
+        if known == len(self.table):
+            self.table.append(made)
 
 
-def write_proof(entry: str, closure: Closure, start: TermId, end: TermId, names: Mapping[TermId, str]) -> Proof:
-    """The proof of `start = end`; ValueError if the closure does not hold for them. `names` are those of bindings."""
-    writer = _Writer(closure.terms)
+def write_proof(entry: str, encoded: Encoded, closure: Closure, end: TermId, names: Mapping[TermId, str]) -> Proof:
+    """The proof that the function computes `end`; ValueError if the closure does not hold for it. `names` are those of
+    bindings."""
+    start = encoded.root
+    writer = _Writer(encoded)
     first = writer.term(start)
     last = writer.term(end)
     lemmas: list[Lemma] = []
     number: dict[tuple[TermId, TermId], int] = {}
     for left, right, edges in closure.explain(start, end):
-        steps = tuple(_step(writer, closure, edge, number) for edge in edges)
+        steps = [_step(writer, closure, edge, number) for edge in edges]
         number[left, right] = len(lemmas)
-        lemmas.append(Lemma(writer.term(left), writer.term(right), steps))
+        kept = tuple(s for s in steps if s.before != s.after)
+        lemmas.append(Lemma(writer.term(left), writer.term(right), kept))
     named = sorted((writer.number[t], name) for t, name in names.items() if t in writer.number)
     return Proof(entry, tuple(writer.table), tuple(lemmas), first, last, tuple(named))
 
 
 def trivial_proof(entry: str, encoded: Encoded) -> Proof:
     """The proof that a function equals itself."""
-    writer = _Writer(encoded.terms)
+    writer = _Writer(encoded)
     root = writer.term(encoded.root)
     named = sorted((writer.number[t], v) for v, t in encoded.of_name.items() if t in writer.number)
     return Proof(entry, tuple(writer.table), (Lemma(root, root, ()),), root, root, tuple(named))
@@ -74,7 +108,8 @@ def _step(writer: _Writer, closure: Closure, edge: Edge, number: dict[tuple[Term
         )
         return RuleStep(instance.rule.name, substitution, edge.forward, before, after)
     args = zip(closure.terms.args[edge.before], closure.terms.args[edge.after], strict=True)
-    changed = [(i, p, q) for i, (p, q) in enumerate(args) if p != q]
+    written = zip(writer.table[before].children, writer.table[after].children, strict=True)
+    changed = [(i, p, q) for i, ((p, q), (m, n)) in enumerate(zip(args, written, strict=True)) if m != n]
     return CongruenceStep(
         before,
         after,
@@ -88,7 +123,7 @@ def _value(writer: _Writer, kind: str, value: object) -> Value:
     assert isinstance(value, (int, str)) or hasattr(value, "numerator") or hasattr(value, "terms")
     if kind in ("term", "shape"):
         assert isinstance(value, int)
-        return writer.term(value)
+        return writer.term(value if kind == "term" else writer.own(value))
     if kind == "type":
         assert isinstance(value, int)
         return writer.terms.table.types[value]

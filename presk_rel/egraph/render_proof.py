@@ -2,7 +2,8 @@
 
 A lemma says that one value of the program equals another; its steps rewrite the one into the other, by an instance of a
 rule or by lemmas before it about operands. So every step is printed once, however often its value is used: the text is
-linear in the proof.
+linear in the proof. The entry comes first, then the bodies of its folds, each with lemmas of its own; steps and lemmas
+are numbered through.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ CONGRUENCE_LAW = "equal operands give equal results"
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A step with its number, its lemma (from 1) and the place in the program that the lemma is about."""
+    """A step with its number, its lemma (both from 1) and the place in the function that the lemma is about."""
 
+    writer: _Writer
     number: int
     lemma: int
     position: str
@@ -31,18 +33,22 @@ class _Placed:
 
 @dataclass(slots=True)
 class _Writer:
+    """Writes the proof of one function; so many `steps` and `lemmas` are before it."""
+
     proof: Proof
     text: TermText
+    steps: int = 0
+    lemmas: int = 0
     place: dict[int, str] = field(default_factory=dict[int, str])
-    first: dict[int, int] = field(default_factory=dict[int, int])
 
     def placed(self) -> list[_Placed]:
         """All steps in order, numbered from 1."""
         self._find_places()
         out: list[_Placed] = []
         for k, lemma in enumerate(self.proof.lemmas):
-            self.first[k] = len(out) + 1
-            out += [_Placed(len(out) + 1 + i, k + 1, self.place[k], s) for i, s in enumerate(lemma.steps)]
+            for step in lemma.steps:
+                number = self.steps + len(out) + 1
+                out.append(_Placed(self, number, self.lemmas + k + 1, self.place[k], step))
         return out
 
     def _find_places(self) -> None:
@@ -71,9 +77,10 @@ class _Writer:
             return [
                 {
                     "condition": f"operand {p + 1}",
-                    "meaning": f"operand {p + 1} by lemma {k + 1}" + ("" if forward else ", right to left"),
+                    "meaning": f"operand {p + 1} by lemma {self.lemmas + k + 1}"
+                    + ("" if forward else ", right to left"),
                     "decided_by": "lemma",
-                    "lemma": k + 1,
+                    "lemma": self.lemmas + k + 1,
                 }
                 for p, k, forward in zip(step.positions, step.lemmas, step.forward, strict=True)
             ]
@@ -116,61 +123,97 @@ class _Writer:
         return [(n, full.get(kinds[n], str)(v)) for n, v in step.substitution if n in kinds]  # type: ignore[operator]
 
 
+def _writers(proof: Proof) -> list[tuple[_Writer, list[_Placed]]]:
+    """Each part of the proof with its steps, numbered through."""
+    found: list[tuple[_Writer, list[_Placed]]] = []
+    steps = lemmas = 0
+    for part in proof.parts:
+        w = _Writer(part, TermText(part), steps, lemmas)
+        placed = w.placed()
+        found.append((w, placed))
+        steps, lemmas = steps + len(placed), lemmas + len(part.lemmas)
+    return found
+
+
 def proof_document(proof: Proof) -> dict[str, Any]:
     """The JSON of `presk prove`: `steps` in order, those of one lemma (`lemma`) next to each other, each starting where
-    the one before ends; `terms` explains `#n`."""
-    w = _Writer(proof, TermText(proof))
+    the one before ends; `terms` explains `#n` in the steps of the entry, and that of one of `bodies` in those whose
+    `function` it is."""
+    written = _writers(proof)
+    (entry, _), *bodies = written
     return {
         "entry": proof.entry,
-        "start": w.text.write(proof.start),
-        "end": w.text.write(proof.end),
-        "steps": [
+        "start": entry.text.write(proof.start),
+        "end": entry.text.write(proof.end),
+        "steps": [_step_document(p) for _, placed in written for p in placed],
+        "terms": _terms(entry),
+        "bodies": [
             {
-                "rule": w.name(p.step),
-                "law": w.law(p.step),
-                "position": p.position,
-                "before": w.text.write(p.step.before),
-                "after": w.text.write(p.step.after),
-                "conditions": w.conditions(p.step),
-                "lemma": p.lemma,
-                "direction": "right to left"
-                if isinstance(p.step, RuleStep) and not p.step.forward
-                else "left to right",
+                "function": w.proof.entry,
+                "start": w.text.write(w.proof.start),
+                "end": w.text.write(w.proof.end),
+                "terms": _terms(w),
             }
-            for p in w.placed()
-        ],
-        "terms": [
-            {
-                "op": t.op,
-                "attrs": [str(a) for a in t.attrs],
-                "operands": list(t.children),
-                "type": str(t.type),
-                "name": w.text.names.get(i),
-            }
-            for i, t in enumerate(proof.terms)
+            for w, _ in bodies
         ],
     }
 
 
+def _step_document(p: _Placed) -> dict[str, Any]:
+    w = p.writer
+    backwards = isinstance(p.step, RuleStep) and not p.step.forward
+    return {
+        "function": w.proof.entry,
+        "rule": w.name(p.step),
+        "law": w.law(p.step),
+        "position": p.position,
+        "before": w.text.write(p.step.before),
+        "after": w.text.write(p.step.after),
+        "conditions": w.conditions(p.step),
+        "lemma": p.lemma,
+        "direction": "right to left" if backwards else "left to right",
+    }
+
+
+def _terms(w: _Writer) -> list[dict[str, Any]]:
+    return [
+        {
+            "op": t.op,
+            "attrs": [str(a) for a in t.attrs],
+            "operands": list(t.children),
+            "type": str(t.type),
+            "name": w.text.names.get(i),
+        }
+        for i, t in enumerate(w.proof.terms)
+    ]
+
+
 def proof_text(proof: Proof, *, step: int | None = None) -> str:
     """The whole proof, or step number `step` (from 1) alone and in full. IndexError if there is no such step."""
-    w = _Writer(proof, TermText(proof))
-    placed = w.placed()
+    written = _writers(proof)
     if step is not None:
-        return _full(w, placed[step - 1])
+        return _full([p for _, placed in written for p in placed][step - 1])
+    return "\n\n".join(_part(w, placed, None if w.proof is proof else proof.entry) for w, placed in written)
+
+
+def _part(w: _Writer, placed: list[_Placed], entry: str | None) -> str:
+    """The proof of one function; of a body, `entry` is whose."""
+    name = w.proof.entry
+    what = name if entry is None else f"{name}, the body of a fold of {entry}"
     if not placed:
-        return f"{proof.entry}: the optimizer left it as it is; nothing to prove."
+        return f"{what}: the optimizer left it as it is; nothing to prove."
     by_lemma: dict[int, list[_Placed]] = {}
     for p in placed:
         by_lemma.setdefault(p.lemma, []).append(p)
-    parts = [f"{proof.entry}: {len(placed)} steps in {len(by_lemma)} lemmas, from the function after differentiation"]
+    parts = [f"{what}: {len(placed)} steps in {len(by_lemma)} lemmas, from the function after differentiation"]
     parts += [_lemma(w, k, steps) for k, steps in by_lemma.items()]
-    parts.append(f"So {proof.entry} computes {w.text.write(proof.end)}, by lemma {len(proof.lemmas)}.")
+    last = w.lemmas + len(w.proof.lemmas)
+    parts.append(f"So {name} computes {w.text.write(w.proof.end)}, by lemma {last}.")
     return "\n\n".join(parts)
 
 
 def _lemma(w: _Writer, k: int, steps: list[_Placed]) -> str:
-    lemma = w.proof.lemmas[k - 1]
+    lemma = w.proof.lemmas[k - 1 - w.lemmas]
     place = steps[0].position
     about = (
         f"{place} = {w.text.write(lemma.left)}"
@@ -191,9 +234,10 @@ def _because(w: _Writer, step: Step) -> str:
     return f"{step.rule}{arrow}: {w.law(step)}"
 
 
-def _full(w: _Writer, p: _Placed) -> str:
+def _full(p: _Placed) -> str:
+    w = p.writer
     lines = [
-        f"Step {p.number}, of lemma {p.lemma}, at {p.position}",
+        f"Step {p.number}, of lemma {p.lemma}, at {p.position} of {w.proof.entry}",
         f"  before      {w.text.write(p.step.before)}",
         f"  after       {w.text.write(p.step.after)}",
         f"  rule        {w.name(p.step)}",

@@ -26,7 +26,7 @@ class TermText:
         """Its name, path or number; a constant in full."""
         t = self.proof.terms[term]
         if t.op == "input":
-            return str(t.attrs[0])
+            return ":".join(map(str, reversed(t.attrs)))
         if t.op in ("field", "proj"):
             return f"{self.short(t.children[0])}.{t.attrs[0]}"
         if t.op == "const":

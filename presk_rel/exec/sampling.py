@@ -73,22 +73,24 @@ def sample_rules(
     """Sample every rule that occurs in `proof`, in order of first use."""
     found: dict[str, Sampled] = {}
     taken: dict[str, set[str]] = {}
-    for step in _steps(proof):
+    for part, step in _steps(proof):
         result = found.setdefault(step.rule, Sampled(step.rule))
         forms = taken.setdefault(step.rule, set())
-        form = f"{proof.terms[step.before].type} {step.forward}"
+        form = f"{part.terms[step.before].type} {step.forward}"
         if form in forms or len(forms) >= INSTANCES or result.disagreement is not None:
             continue
         forms.add(form)
-        _Instance(proof, step, rules[step.rule], dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(
+        _Instance(part, step, rules[step.rule], dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(
             result
         )
     return list(found.values())
 
 
-def _steps(proof: Proof) -> Iterator[RuleStep]:
-    for lemma in proof.lemmas:
-        yield from (s for s in lemma.steps if isinstance(s, RuleStep))
+def _steps(proof: Proof) -> Iterator[tuple[Proof, RuleStep]]:
+    """The rule steps with the part of the proof that each is in."""
+    for part in proof.parts:
+        for lemma in part.lemmas:
+            yield from ((part, s) for s in lemma.steps if isinstance(s, RuleStep))
 
 
 @dataclass(slots=True)

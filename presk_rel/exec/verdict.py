@@ -49,10 +49,11 @@ def verify_proof(proof: Proof, before: Program, after: Program, dims: Mapping[st
     refusals = [str(r) for r in check(proof, RULES, before, after, dims)]
     sampled = [] if refusals else sample_rules(proof, before.modules)
     disagreements = [f"rule `{s.rule}` is false: {s.disagreement}" for s in sampled if s.disagreement is not None]
-    steps = [step for lemma in proof.lemmas for step in lemma.steps]
+    lemmas = [lemma for part in proof.parts for lemma in part.lemmas]
+    steps = [step for lemma in lemmas for step in lemma.steps]
     return Verdict(
         (*refusals, *disagreements),
-        len(proof.lemmas),
+        len(lemmas),
         sum(isinstance(s, RuleStep) for s in steps),
         sum(isinstance(s, CongruenceStep) for s in steps),
         {s.rule: s.evaluations for s in sampled},

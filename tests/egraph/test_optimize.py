@@ -15,7 +15,8 @@ from presk_rel.core.ir import Program
 from presk_rel.core.printer import print_function
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
-from presk_rel.egraph.optimize import Optimized, live, optimize
+from presk_rel.egraph.optimize import Optimized, optimize
+from presk_rel.egraph.parts import live
 from presk_rel.egraph.proof import RuleStep
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Limits

@@ -11,7 +11,8 @@ import pytest
 from presk_rel.core.ir import Program
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
-from presk_rel.egraph.optimize import live, optimize
+from presk_rel.egraph.optimize import optimize
+from presk_rel.egraph.parts import live
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Limits
 from tests.egraph.interpreter import Undefined, entries, environment, random_value

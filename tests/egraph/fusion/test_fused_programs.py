@@ -18,7 +18,7 @@ from presk_rel.core.verify import problems
 from presk_rel.diagnostics import Diagnostics
 from presk_rel.egraph.fusion.check import check_fused
 from presk_rel.egraph.fusion.fuse import Fused, fuse
-from presk_rel.egraph.optimize import live
+from presk_rel.egraph.parts import live
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.pipeline import Session
 from tests.egraph.random_programs import random_program

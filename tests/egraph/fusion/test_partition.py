@@ -14,7 +14,7 @@ from presk_rel.egraph.fusion.fuse import fuse
 from presk_rel.egraph.fusion.graph import Graph, graph_of
 from presk_rel.egraph.fusion.partition import partition, task_of
 from presk_rel.egraph.fusion.space import Space
-from presk_rel.egraph.optimize import live
+from presk_rel.egraph.parts import live
 from tests.egraph.programs import read, residual_gradient
 from tests.egraph.random_programs import random_program
 

@@ -1,0 +1,49 @@
+"""The functions that are optimized together: the entry, and the bodies of the folds under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from presk_rel.core.ir import Binding, Fold, Function, Program, operands
+from presk_rel.egraph.choices import Spine, spine
+from presk_rel.egraph.language import Encoded, Terms, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One function as it was given, without its dead bindings, and as terms."""
+
+    original: Function
+    function: Function
+    encoded: Encoded
+    spine: Spine
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+
+def parts_of(flat: Program, entry: str, terms: Terms) -> list[Part]:
+    """The entry first, then the bodies of folds in the order in which they are first named."""
+    names = [entry]
+    functions: dict[str, Function] = {}
+    for name in names:
+        functions[name] = live(flat.functions[name])
+        bodies = [b.op.body for b in functions[name].bindings if isinstance(b.op, Fold)]
+        names += [body for body in dict.fromkeys(bodies) if body not in names]
+    found: list[Part] = []
+    for name, function in functions.items():
+        encoded = encode(function, terms, None if name == entry else name)
+        found.append(Part(flat.functions[name], function, encoded, spine(terms, encoded.root)))
+    return found
+
+
+def live(function: Function) -> Function:
+    """The function without bindings that nothing reads."""
+    needed = {function.ret}
+    kept: list[Binding] = []
+    for b in reversed(function.bindings):
+        if b.name in needed:
+            needed.update(operands(b.op))
+            kept.append(b)
+    return replace(function, bindings=tuple(reversed(kept)))
