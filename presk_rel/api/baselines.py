@@ -37,6 +37,12 @@ class Setting:
             raise PreskError([Diagnostic("E9001", text, None)], exit_status=3)
         return self.namespace[name]
 
+    @property
+    def keywords(self) -> dict[str, int]:
+        """The dims that the function takes by name."""
+        name = self.handle.function.name
+        return {text: self.handle.dims[dim] for dim, text in self.exported.keywords(name).items()}
+
     def closed(self, instance: Instance) -> Instance:
         values = {d: constant(n) for d, n in self.handle.dims.items()}
         return map_instance(instance, lambda d: d.substitute(values))
@@ -97,12 +103,12 @@ def eager(program: Program, handle: Handle) -> Callable[[], Any]:
         return torch.func.functional_call(net, state, args, kwargs)
 
     setting.namespace.update(_call=call, _grad=_backward, _owner=setting.owners.__getitem__)
-    function, arguments = setting.function, setting.arguments(values, owned=True)
+    function, arguments, keywords = setting.function, setting.arguments(values, owned=True), setting.keywords
     differentiates = "_grad(" in source
 
     def run() -> Any:
         with torch.set_grad_enabled(differentiates):
-            return function(*arguments)
+            return function(*arguments, **keywords)
 
     return run
 
@@ -112,9 +118,9 @@ def compiled(program: Program, handle: Handle) -> Callable[[], Any]:
     torch: Any = import_module("torch")
     exported = program.session.exported()
     setting = Setting(exported, handle, _loaded(torch, exported.source, handle))
-    function, arguments = torch.compile(setting.function, fullgraph=True), None
+    function, keywords = torch.compile(setting.function, fullgraph=True), setting.keywords
     arguments = setting.arguments(setting.values(), owned=False)
-    return lambda: function(*arguments)
+    return lambda: function(*arguments, **keywords)
 
 
 def _loaded(torch: Any, source: str, handle: Handle) -> dict[str, Any]:

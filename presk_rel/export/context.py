@@ -30,7 +30,8 @@ class ClassNames:
 
 @dataclass(slots=True)
 class Context:
-    """`nodes` has the syntax of every function, `places` of every module, by Core name."""
+    """`nodes` has the syntax of every function by Core name: those that the checker made for a stack of stacks have
+    none, and are written where they are called."""
 
     program: TypedProgram
     nodes: Mapping[str, ast.Fn]
@@ -40,6 +41,8 @@ class Context:
     constants: dict[int, str] = field(default_factory=dict[int, str])
     used: set[str] = field(default_factory=set[str])
     by_name: dict[str, TFn] = field(default_factory=dict[str, TFn])
+    hidden: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    """The dims that no argument of a function shows, with the keyword parameter for each."""
 
     def __post_init__(self) -> None:
         self.names.taken |= set(HELPERS)
@@ -47,7 +50,7 @@ class Context:
         for module in self.program.modules.values():
             self.classes[module.name] = self._class(module)
         for fn in self.program.functions:
-            if self.owner(fn) is None:
+            if self.owner(fn) is None and fn.name in self.nodes:
                 self.functions[fn.name] = self.names.new(fn.name)
 
     def _class(self, module: ModuleDef) -> ClassNames:
@@ -59,7 +62,7 @@ class Context:
         for f in module.fields:
             found.fields[f.name] = inside.new(f.name)
         for fn in self.program.functions:
-            if self.owner(fn) == module.name and self.member(fn) != "apply":
+            if self.owner(fn) == module.name and fn.name in self.nodes and self.member(fn) != "apply":
                 methods[self.member(fn)] = inside.new(self.member(fn))
         return found
 
@@ -70,7 +73,10 @@ class Context:
         return fn.theta.instance.module
 
     def member(self, fn: TFn) -> str:
-        return self.nodes[fn.name].name.text
+        """The function's name in its module; one with axis parameters has a name for each choice of axes."""
+        owner = self.owner(fn)
+        assert owner is not None
+        return fn.name.removeprefix(f"{owner}.")
 
     def method(self, fn: TFn) -> str:
         owner = self.owner(fn)

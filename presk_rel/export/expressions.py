@@ -10,12 +10,11 @@ from typing import assert_never
 from presk_rel.core.lambdas import children
 from presk_rel.core.trampoline import Walk
 from presk_rel.elab.ty import Hyper, Instance, Params, Real, Stacked, map_instance
-from presk_rel.export.context import unsupported
 from presk_rel.export.prims import Use, printed
-from presk_rel.export.scope import Scope
+from presk_rel.export.scope import Place, Scope
 from presk_rel.export.text import ATOM, LAMBDA, Py, comment, literal, tensor
-from presk_rel.export.trees import constructor, module_of, read_field, rooted_in_self, state_of
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.export.trees import chain, in_module, instance_of, module_at, module_of, opened, place_of, read, sub_tree
+from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.tree import (
     PTuple,
@@ -102,16 +101,20 @@ def target(s: Scope, pattern: TPattern) -> str:
 
 def expression(s: Scope, e: TExpr) -> Walk[Py]:
     match e:
+        case TTheta() | TField():
+            return read(s, e, (yield tree(s, e)))
+        case TVar(binder) if binder.id in s.modules:
+            return read(s, e, (yield tree(s, e)))
         case TVar(binder):
             return s.env[binder.id]
-        case TTheta() | TField():
-            return read_field(s, e)
         case TLiteral(value, Hyper()) if value.denominator == 1:
             return s.dim(constant(value))
         case TLiteral(value):
             return literal(value)
         case TDim(dim):
             return s.dim(dim)
+        case TPrim("proj", _, (TTuple((item,)),)):  # an ascription that names axes
+            return (yield expression(s, item))
         case TPrim(args=args):
             operands: list[Py] = []
             for a in args:
@@ -140,7 +143,7 @@ def application(s: Scope, e: TCall | TStackCall | TFunction | TApply | TGrad | T
         case TStackCall():
             return (yield stack_call(s, e))
         case TFunction(fn):
-            return _function_value(s, s.context.by_name[fn])
+            return _function_value(s, e, s.context.by_name[fn])
         case TApply(TVjp(fn), (x, ct)):
             f = yield expression(s, fn)
             at, along = yield values(s, (x, ct))
@@ -221,13 +224,18 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _function_value(s: Scope, fn: TFn) -> Py:
+def _function_value(s: Scope, e: TFunction, fn: TFn) -> Py:
     name = s.context.functions.get(fn.name)
-    if name is None:
-        raise unsupported(f"the function `{fn.name}` as a value", None)
-    if s.context.trains(fn):
-        return Py(f"lambda *args: {name}(*args, training=training)", LAMBDA)
-    return Py(name)
+    keywords = _keywords(s, fn, dict(e.dim_args))
+    inner = s.names.inner()
+    args = inner.new("args")
+    if fn.theta is not None:
+        state = inner.new("θ")
+        net = module_of(s, _at(fn.theta.instance, dict(e.dim_args)))
+        return Py(f"lambda {state}, *{args}: {_functional(s, fn, net, state, args, keywords)}", LAMBDA)
+    if keywords:
+        return Py(f"lambda *{args}: {name}({', '.join([f'*{args}', *_named(keywords)])})", LAMBDA)
+    return Py(str(name))
 
 
 # -------------------------------------------------------------------------------------------------------------- calls
@@ -236,8 +244,7 @@ def _function_value(s: Scope, fn: TFn) -> Py:
 def call(s: Scope, e: TCall) -> Walk[Py]:
     fn = s.context.by_name[e.fn]
     if fn.theta is not None:
-        texts = yield values(s, e.args[1:])
-        return module_call(s, fn, e.args[0], texts)
+        return (yield module_call(s, fn, e))
     texts = yield values(s, e.args)
     given = iter(texts)
     dims = dict(e.dim_args)
@@ -247,7 +254,7 @@ def call(s: Scope, e: TCall) -> Walk[Py]:
             printed_args.append(next(given))
         else:
             printed_args.append(module_of(s, _at(net, dims)))
-    return Py(f"{s.context.functions[fn.name]}({', '.join([*printed_args, *_training(s, fn)])})")
+    return Py(f"{s.context.functions[fn.name]}({', '.join([*printed_args, *_named(_keywords(s, fn, dims))])})")
 
 
 def _at(instance: Instance, dims: dict[str, Linear]) -> Instance:
@@ -283,60 +290,99 @@ def module_parameters(s: Scope, fn: TFn) -> dict[str, Instance]:
     return found
 
 
-def _training(s: Scope, fn: TFn) -> list[str]:
-    return ["training=training"] if s.context.trains(fn) else []
+def _keywords(s: Scope, fn: TFn, dims: dict[str, Linear]) -> dict[str, str]:
+    """What a function takes by name: the dims that no argument shows, and whether this is training."""
+    hidden = s.context.hidden.get(fn.name, {})
+    found = {name: s.dim(dims.get(d, symbol(d))).text for d, name in hidden.items()}
+    return {**found, "training": "training"} if s.context.trains(fn) else found
 
 
-def module_call(s: Scope, fn: TFn, theta: TExpr, texts: list[str]) -> Py:
+def _named(keywords: dict[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in keywords.items()]
+
+
+def tree(s: Scope, e: TExpr) -> Walk[Place]:
+    """Where a parameter tree, or a tensor of one, is. A tree that has no name gets one."""
+    root, _ = chain(e)
+    if in_module(s, root):
+        return place_of(s, e, "")
+    text = (yield expression(s, root)).text
+    return place_of(s, e, _once(s, text, "tree") if root is not e else text)
+
+
+def module_call(s: Scope, fn: TFn, e: TCall) -> Walk[Py]:
     """A module's function: a call of the module, or, with a state dict, `torch.func.functional_call`."""
+    theta = e.args[0]
+    texts = yield values(s, e.args[1:])
+    keywords = _keywords(s, fn, dict(e.dim_args))
+    place = yield tree(s, theta)
+    if place.inside:
+        return Py(f"{_function_of(s, fn, place)}({', '.join([*texts, *_named(keywords)])})")
+    return Py(_functional(s, fn, module_at(s, theta), read(s, theta, place).text, _tuple(texts), keywords))
+
+
+def _function_of(s: Scope, fn: TFn, place: Place) -> str:
+    method, module = s.context.method(fn), place.attributes()
+    return module if method == "forward" and module != "self" else f"{module}.{method}"
+
+
+def _functional(s: Scope, fn: TFn, net: str, state: str, given: str, keywords: dict[str, str]) -> str:
+    """A function of the module `net` with the parameters `state` and the tuple of arguments `given`."""
     method = s.context.method(fn)
-    if rooted_in_self(theta):
-        place = state_of(s, theta).module
-        name = place if method == "forward" and place != "self" else f"{place}.{method}"
-        return Py(f"{name}({', '.join([*texts, *_training(s, fn)])})")
-    state = state_of(s, theta)
-    given = f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
-    keywords = ', {"training": training}' if s.context.trains(fn) else ""
+    entries = ", ".join(f'"{name}": {value}' for name, value in keywords.items())
+    last = f", {{{entries}}}" if keywords else ""
     if method == "forward":
-        return Py(f"torch.func.functional_call({state.module}, {state.text}, {given}{keywords})")
-    helper = s.context.helper("call_method")
-    return Py(f'{helper}({state.module}, "{method}", {state.text}, {given}{keywords})')
+        return f"torch.func.functional_call({net}, {state}, {given}{last})"
+    return f'{s.context.helper("call_method")}({net}, "{method}", {state}, {given}{last})'
+
+
+def _tuple(texts: list[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
 def stack_call(s: Scope, e: TStackCall, wanted: PVar | None = None) -> Walk[Py]:
     """A loop over the layers of a stack; its value gets the name of the variable it is for."""
     fn = s.context.by_name[e.fn]
+    place = opened((yield tree(s, e.stacked)), instance_of(e.stacked))
     (start,) = yield values(s, (e.acc,))
     extras = yield values(s, e.extras)
-    extras = [_once(s, text, b.name) for text, b in zip(extras, fn.params[1:], strict=True)]
-    method = s.context.method(fn)
+    named = fn.params if fn.theta is not None else fn.params[1:]
+    extras = [_once(s, text, b.name) for text, b in zip(extras, named[1:], strict=True)]
     acc = s.names.new("h") if wanted is None else s.bind(wanted.binder, top=True)
     layer = s.names.new("layer")
-    rest = [acc, *extras, *_training(s, fn)]
+    net = "" if place.inside or fn.theta is None else _once(s, module_of(s, _layer(e)), "net")
     s.lines.append(f"{acc} = {start}")
-    if rooted_in_self(e.stacked):
-        state = state_of(s, e.stacked)
-        applied = f"{layer}{state.below}" if method == "forward" else f"{layer}{state.below}.{method}"
-        s.lines += [f"for {layer} in {state.module}:", f"    {acc} = {applied}({', '.join(rest)})"]
-        return Py(acc)
-    if not isinstance(e.stacked.type, Params) or not isinstance(e.stacked.type.instance, Stacked):
-        raise unsupported("this stack", e.span)
-    inner = e.stacked.type.instance.inner
-    state = state_of(s, e.stacked)
-    count = s.dim(e.count).text
-    sub = s.context.helper("sub_tree")
-    net = s.names.new("net")
-    given = f"({', '.join([acc, *extras])}{',' if not extras else ''})"
-    keywords = ', {"training": training}' if s.context.trains(fn) else ""
-    if method != "forward" or state.below:
-        raise unsupported("this function of a stack that is no part of the module", e.span)
-    step = f'torch.func.functional_call({net}, {sub}({state.text}, f"{{{layer}}}"), {given}{keywords})'
-    s.lines += [
-        f"{net} = {constructor(s, inner, meta=True)}",
-        f"for {layer} in range({count}):",
-        f"    {acc} = {step}",
-    ]
+    before, s.lines = s.lines, []
+    value = yield _step(s, e, fn, (place.layer(layer), net), [acc, *extras])
+    lines, s.lines = s.lines, before
+    over = place.attributes() if place.inside else f"range({s.dim(e.count).text})"
+    s.lines += [f"for {layer} in {over}:", *_indented([*lines, f"{acc} = {value.text}"])]
     return Py(acc)
+
+
+def _layer(e: TStackCall) -> Instance:
+    instance = instance_of(e.stacked)
+    assert isinstance(instance, Stacked)
+    return instance.inner
+
+
+def _step(s: Scope, e: TStackCall, fn: TFn, at: tuple[Place, str], given: list[str]) -> Walk[Py]:
+    """One layer's function: the module's, or one that was made for a stack of stacks or of a composition. `at`: where
+    the layer is, and the module to call with its state dict."""
+    place, net = at
+    state = "" if place.inside else sub_tree(s, place.root, place.path)
+    if fn.theta is None:
+        theta, *others = fn.params
+        if place.inside:
+            s.modules[theta.id] = place
+        else:
+            s.env[theta.id] = Py(_once(s, state, "tree"))
+        s.env.update({b.id: Py(text) for b, text in zip(others, given, strict=True)})
+        return (yield expression(s, fn.body))
+    keywords = _keywords(s, fn, dict(e.dim_args))
+    if place.inside:
+        return Py(f"{_function_of(s, fn, place)}({', '.join([*given, *_named(keywords)])})")
+    return Py(_functional(s, fn, net, state, _tuple(given), keywords))
 
 
 def _once(s: Scope, text: str, name: str) -> str:

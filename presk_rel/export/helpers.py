@@ -22,8 +22,15 @@ HELPERS: dict[str, str] = {
     return flat.reshape(target.shape)
 ''',
     "sub_tree": '''def sub_tree(state, path):
-    """The entries of a state dict below `path`."""
-    return {k[len(path) + 1 :]: v for k, v in state.items() if k.startswith(path + ".")}
+    """The entries of a state dict below `path`, where `*` is any layer of a stack, whose number stays in the key."""
+    steps = path.split(".")
+    found = {}
+    for key, value in state.items():
+        names = key.split(".")
+        if len(names) > len(steps) and all(s in ("*", n) for s, n in zip(steps, names)):
+            layers = [n for s, n in zip(steps, names) if s == "*"]
+            found[".".join([*layers, *names[len(steps) :]])] = value
+    return found
 ''',
     "tree_map": '''def tree_map(f, *trees):
     """`f` at every tensor of parameter trees (state dicts) and tuples; a scalar stands at every leaf."""

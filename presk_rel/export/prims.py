@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from string import ascii_lowercase, ascii_uppercase
+from string import ascii_letters, ascii_lowercase, ascii_uppercase
 
 from presk_rel.core.ein import ein_spec
 from presk_rel.elab.ty import Hyper, Idx, Params, TupleOf, Type
@@ -136,13 +136,14 @@ def _softmax(u: Use) -> Py:
 
 def _ein(u: Use) -> Py:
     spec = ein_spec(str(u.e.attrs[0]))
-    if spec is None:
-        raise unsupported(f"the contraction [{u.e.attrs[0]}]", u.e.span)
-    letters = _letters([n for axes in spec.operands for n in axes])
+    names = [] if spec is None else [n for axes in spec.operands for n in axes]
+    if spec is None or len(set(names)) > len(ascii_letters):
+        raise unsupported(f"a contraction of {len(set(names))} axes", u.e.span)
+    letters = _letters(names)
     lists = ",".join("".join(letters[n] for n in axes) for axes in spec.operands)
     result = "".join(letters[n] for n in spec.result)
-    names = ", ".join(u.tensor(i).text for i in range(len(u.args)))
-    return Py(f'torch.einsum("{lists}->{result}", {names})')
+    operands = ", ".join(u.tensor(i).text for i in range(len(u.args)))
+    return Py(f'torch.einsum("{lists}->{result}", {operands})')
 
 
 def _letters(names: list[str]) -> dict[str, str]:

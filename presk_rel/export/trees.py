@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Applied, Composed, Instance, Params, Real, Stacked
-from presk_rel.export.context import unsupported
-from presk_rel.export.scope import Scope
+from presk_rel.export.scope import Place, Scope, Segment
 from presk_rel.export.text import Py
-from presk_rel.smt.linear import Linear
+from presk_rel.smt.linear import Linear, constant
 from presk_rel.types.tree import TExpr, TField, TTheta, TVar
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A parameter tree: its state dict `text` ("" inside the module, where the module has its own), the module that it
-    is of, and, through a stack, the path below each layer."""
-
-    text: str
-    module: str
-    below: str = ""
 
 
 def chain(e: TExpr) -> tuple[TExpr, list[TField]]:
@@ -32,81 +21,97 @@ def chain(e: TExpr) -> tuple[TExpr, list[TField]]:
     return e, fields[::-1]
 
 
-def rooted_in_self(e: TExpr) -> bool:
-    return isinstance(chain(e)[0], TTheta)
+def in_module(s: Scope, root: TExpr) -> bool:
+    """Whether a tree is that of a module in scope, and not a state dict."""
+    return isinstance(root, TTheta) or (isinstance(root, TVar) and root.binder.id in s.modules)
 
 
-def _instance(e: TExpr) -> Instance:
+def instance_of(e: TExpr) -> Instance:
     if not isinstance(e.type, Params):
         raise PreskBug("export", f"a parameter tree was expected, not {e.type}")
     return e.type.instance
 
 
-def _attributes(s: Scope, fields: list[TField]) -> tuple[list[str], list[str]]:
-    """The attributes along a path: those up to a stack, and those below each of its layers."""
-    before: list[str] = []
-    below: list[str] = []
-    stacked = False
+def place_of(s: Scope, e: TExpr, root: str) -> Place:
+    """Where `e` is; `root` is the Python of its state dict. A field of a stacked tree is that of all its layers."""
+    first, fields = chain(e)
+    place = Place(root, False, ())
+    if isinstance(first, TTheta):
+        place = Place("self", True, ())
+    elif isinstance(first, TVar) and first.binder.id in s.modules:
+        place = s.modules[first.binder.id]
+    path, passed = list(place.path), len(place.counts)
     for f in fields:
-        name = s.context.field_path(_instance(f.base), f.name)
-        stacked |= isinstance(_instance(f.base), Stacked)
-        (below if stacked else before).append(name)
-    return before, below
+        instance = instance_of(f.base)
+        path += levels(instance)[passed:]
+        passed = len(levels(instance))
+        path.append(s.context.field_path(instance, f.name))
+    return Place(place.root, place.inside, tuple(path))
 
 
-def read_field(s: Scope, e: TTheta | TField) -> Py:
-    """A tensor or tree read."""
-    root, fields = chain(e)
-    before, below = _attributes(s, fields)
-    if isinstance(root, TTheta):
-        return _of_self(s, e, before, below)
-    if not isinstance(root, TVar):
-        raise unsupported("a field of a parameter tree that has no name", e.span)
-    text = s.env[root.binder.id].text
-    if not fields:
-        return Py(text)
-    if isinstance(e.type, Real) and not below and not isinstance(_instance(root), Stacked):
-        return Py(f'{text}["{".".join(before)}"]')
+def levels(instance: Instance) -> list[Linear]:
+    """The counts of the stacks around a module."""
+    found: list[Linear] = []
+    while isinstance(instance, Stacked):
+        found.append(instance.count)
+        instance = instance.inner
+    return found
+
+
+def opened(place: Place, instance: Instance) -> Place:
+    """A place with all the stacks of its tree on its path."""
+    return Place(place.root, place.inside, (*place.path, *levels(instance)[len(place.counts) :]))
+
+
+def read(s: Scope, e: TExpr, place: Place) -> Py:
+    """The tensor or tree at a place: of a tree, its state dict."""
     if isinstance(e.type, Real):
-        count = s.dim(_count(root, fields)).text
-        front = "".join(f"{p}." for p in before)
-        return Py(f'torch.stack([{text}[f"{front}{{i}}.{".".join(below)}"] for i in range({count})])')
-    if below:
-        raise unsupported("a part of a stacked parameter tree", e.span)
-    return Py(f'{s.context.helper("sub_tree")}({text}, "{".".join(before)}")')
+        return _tensor(s, e.type, place)
+    if not place.inside:
+        return Py(sub_tree(s, place.root, place.path))
+    return Py(sub_tree(s, f"dict({place.attributes()}.named_parameters())", place.path[len(place.before) :]))
 
 
-def _count(root: TExpr, fields: list[TField]) -> Linear:
-    for node in (root, *fields):
-        if isinstance(node.type, Params) and isinstance(node.type.instance, Stacked):
-            return node.type.instance.count
-    raise PreskBug("export", "no stack along this path")
+def sub_tree(s: Scope, text: str, path: Sequence[Segment]) -> str:
+    """The part of a state dict along a path; the layers of a stack keep their numbers."""
+    if not path:
+        return text
+    key = ".".join("*" if isinstance(p, Linear) else p for p in path)
+    f = "f" if "{" in key else ""
+    return f'{s.context.helper("sub_tree")}({text}, {f}"{key}")'
 
 
-def _of_self(s: Scope, e: TTheta | TField, before: list[str], below: list[str]) -> Py:
-    place = ".".join(["self", *before])
-    if isinstance(e.type, Real):
-        if not below:
-            return Py(place)
-        return Py(f"torch.stack([layer.{'.'.join(below)} for layer in {place}])")
-    if below:
-        raise unsupported("a part of a stacked parameter tree", e.span)
-    return Py(f"dict({place}.named_parameters())")
+def _tensor(s: Scope, ty: Real, place: Place) -> Py:
+    """A tensor; one of stacked modules is stacked from those of the layers."""
+    counts = place.counts
+    if any(c == constant(0) for c in counts):
+        lengths = "".join(f"{s.dim(a.length).text}, " for a in ty.shape.axes)
+        return Py(f"torch.zeros(({lengths.rstrip()}))")
+    inner = s.names.inner()
+    loops: list[tuple[str, str]] = []
+    for count in counts:
+        name = inner.new("layer" if place.inside else "i")
+        loops.append((name, place.attributes() if place.inside else f"range({s.dim(count).text})"))
+        place = place.layer(name)
+    text = place.attributes() if place.inside else _entry(place)
+    for name, over in reversed(loops):
+        text = f"torch.stack([{text} for {name} in {over}])"
+    return Py(text)
 
 
-def state_of(s: Scope, e: TExpr) -> State:
-    """The module and the state dict behind the parameter tree of a call."""
+def _entry(place: Place) -> str:
+    key = ".".join(str(p) for p in place.path)
+    return f'{place.root}[{"f" if "{" in key else ""}"{key}"]'
+
+
+def module_at(s: Scope, e: TExpr) -> str:
+    """A module to call with the state dict of the tree `e`: one in scope, or one made for its code."""
     root, fields = chain(e)
-    before, below = _attributes(s, fields)
-    if isinstance(root, TTheta):
-        return State("", ".".join(["self", *before]), "".join(f".{p}" for p in below))
-    if not isinstance(root, TVar):
-        raise unsupported("a parameter tree that has no name", e.span)
-    text = read_field(s, e).text if isinstance(e, TField) else s.env[root.binder.id].text
-    net = s.nets.get(_instance(root))
-    if net is not None:
-        return State(text, ".".join([net, *before]), "".join(f".{p}" for p in below))
-    return State(text, module_of(s, _instance(e)), "".join(f".{p}" for p in below))
+    net = s.nets.get(instance_of(root))
+    path = place_of(s, e, "").path
+    if net is None or any(isinstance(p, Linear) for p in path):
+        return module_of(s, instance_of(e))
+    return ".".join([net, *(s.context.field_path(instance_of(f.base), f.name) for f in fields)])
 
 
 def module_of(s: Scope, instance: Instance) -> str:

@@ -27,15 +27,17 @@ from presk_rel.exec.values import (
     take,
 )
 from presk_rel.export.names import identifier
+from presk_rel.export.torch_file import Exported
 from presk_rel.pipeline import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def exported(path: Path, folder: Path, consts: dict[str, int] | None = None) -> tuple[Session, ModuleType]:
+def exported(path: Path, folder: Path, consts: dict[str, int]) -> tuple[Session, ModuleType, Exported]:
     """The session and its export, loaded as a module; ruff has nothing to say of it."""
-    session = Session(str(path), consts or {})
-    source = session.exported().source
+    session = Session(str(path), consts)
+    made = session.exported()
+    source = made.source
     file = folder / "exported.py"
     file.write_text(source, encoding="utf-8")
     found = subprocess.run(
@@ -47,7 +49,7 @@ def exported(path: Path, folder: Path, consts: dict[str, int] | None = None) -> 
     assert found.returncode == 0, found.stdout
     module = ModuleType("exported")
     exec(compile(source, str(file), "exec"), module.__dict__)
-    return session, module
+    return session, module, made
 
 
 def argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
@@ -100,7 +102,7 @@ def state(modules: dict[str, ModuleDef], instance: Instance, value: Any, front: 
 def furthest(found: Any, expected: Any) -> float:
     """The largest difference, normalised by the largest expected entry."""
     pairs = list(zip(flat(found), flat(expected), strict=True))
-    scale = max((float(e.abs().max()) for _, e in pairs if e.numel()), default=0.0) or 1.0
+    scale = max((float(e.double().abs().max()) for _, e in pairs if e.numel()), default=0.0) or 1.0
     return max((float((f.double() - e.double()).abs().max()) for f, e in pairs if e.numel()), default=0.0) / scale
 
 

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from presk_rel.elab.ty import map_dims
+from presk_rel.core.ir import Function
+from presk_rel.elab.ty import Instance, Type, map_dims, map_instance
 from presk_rel.exec.exact.run import Options, run_exact
-from presk_rel.smt.linear import constant
+from presk_rel.exec.literals import Node
+from presk_rel.pipeline import Session
+from presk_rel.smt.linear import Linear, constant
+from tests.acceptance.examples import EXAMPLES as FIELD
 
 from .load import EXAMPLES, argument, exported, furthest
 
+Given = Callable[[Function], tuple[dict[str, int], dict[str, Node]]]
+"""The dims and arguments of an entry."""
+
 SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
-IMPORTED = {f"m.{k}": v for k, v in SMALL.items()}
-Case = tuple[str, str, dict[str, int], dict[str, int], dict[str, str]]
-CASES: list[Case] = [
-    ("mlp.psk", "mse", {"B": 2, "D": 3}, {}, {"net": "MLP(3, 12)"}),
-    ("mlp.psk", "mse_grad", {"B": 2, "D": 3}, {}, {"net": "MLP(3, 12)"}),
-    ("tour/deep.psk", "loss_grad", {"B": 2, "D": 3}, {}, {"net": "Deep(3, 6)"}),
-    ("tour/grad_of_function.psk", "force", {"N": 4}, {}, {}),
-    ("tour/grad_of_function.psk", "pair_grad", {"N": 4}, {}, {}),
-    ("tour/hinge.psk", "hinge_grad", {"N": 5, "D": 3}, {}, {}),
-    ("tour/hinge.psk", "smooth", {"N": 5, "D": 3}, {}, {}),
-    ("tour/linear_regression.psk", "loss_grad", {"N": 5, "D": 3}, {}, {}),
-    ("train_minigpt.psk", "loss", {"B": 2, "T": 3}, IMPORTED, {}),
-    ("train_minigpt.psk", "loss_grad", {"B": 1, "T": 3}, IMPORTED, {}),
-    ("gpt.psk", "loss_grad", {"B": 1, "T": 3}, SMALL, {}),
-]
+CONSTS = {"gpt.psk": SMALL, "minigpt.psk": SMALL, "train_minigpt.psk": {f"m.{k}": v for k, v in SMALL.items()}}
+PATHS = [p for p in sorted(EXAMPLES.rglob("*.psk")) if p.parent.name != "diag"]
+BY_PYTORCH = {"next_token", "act"}
+"""Entries that draw by PyTorch's own generator."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,38 +37,46 @@ def _doubles() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def conforms(
-    path: Path,
-    folder: Path,
-    entry: str,
-    dims: dict[str, int],
-    consts: dict[str, int],
-    nets: dict[str, str],
-    given: dict[str, Any] | None = None,
-) -> None:
-    session, module = exported(path, folder, consts)
+def conforms(path: Path, folder: Path, entries: Iterable[str], consts: dict[str, int], given: Given) -> None:
+    """Every entry's result by the exported file, against the proven one, on the same inputs."""
+    session, module, made = exported(path, folder, consts)
     program = session.differentiated
-    exact = run_exact(program, entry, given or {}, dims, options=Options(bits=96))
-    function = program.functions[entry]
-    numbers = dict(exact.dims)
-    types = [_closed(p.type, numbers) for p in function.params]
-    values = [argument(program.modules, t, v) for t, v in zip(types, exact.args, strict=True)]
-    modules = [eval(text, module.__dict__) for text in nets.values()]  # our own text; modules come first
-    result = getattr(module, PYTHON.get(entry, entry))(*modules, *values)
-    assert furthest(result, argument(program.modules, _closed(function.result, numbers), exact.value)) < 1e-12
+    for entry in entries:
+        dims, args = given(program.functions[entry])
+        exact = run_exact(program, entry, args, dims, options=Options(bits=96))
+        function = program.functions[entry]
+        numbers = {k: constant(n) for k, n in exact.dims.items()}
+        types = [_closed(p.type, numbers) for p in function.params]
+        values = iter([argument(program.modules, t, v) for t, v in zip(types, exact.args, strict=True)])
+        arguments = [
+            next(values) if net is None else eval(made.constructor(_at(net, numbers)), module.__dict__)
+            for net in made.parameters(entry)
+        ]
+        keywords = {name: exact.dims[dim] for dim, name in made.keywords(entry).items()}
+        result = getattr(module, made.context.functions[entry])(*arguments, **keywords)
+        expected = argument(program.modules, _closed(function.result, numbers), exact.value)
+        assert furthest(result, expected) < 1e-12, entry
 
 
-PYTHON = {"lambda": "lambda_"}
+def _at(instance: Instance, dims: dict[str, Linear]) -> Instance:
+    return map_instance(instance, lambda d: d.substitute(dims))
 
 
-def _closed(ty: Any, dims: dict[str, int]) -> Any:
-    return map_dims(ty, lambda d: d.substitute({k: constant(n) for k, n in dims.items()}))
+def _closed(ty: Type, dims: dict[str, Linear]) -> Type:
+    return map_dims(ty, lambda d: d.substitute(dims))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}:{c[1]}")
-def test_example(case: Case, tmp_path: Path):
-    path, entry, dims, consts, nets = case
-    conforms(EXAMPLES / path, tmp_path, entry, dims, consts, nets)
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_every_function_of_an_example(path: Path, tmp_path: Path) -> None:
+    def given(fn: Function) -> tuple[dict[str, int], dict[str, Node]]:
+        known = next((e for e in FIELD if e.file == path.stem and e.entry == fn.name), None)
+        values = {k: v for e in FIELD if e.file == path.stem for k, v in e.args.items()}
+        args = {p.name: values[p.name] for p in fn.params if p.name in values}
+        return known.dims if known else {d: 2 + (not args and i % 2) for i, d in enumerate(sorted(fn.dims))}, args
+
+    consts = CONSTS.get(path.name, {})
+    functions = [f for f in Session(str(path), consts).exported().context.functions if f not in BY_PYTORCH]
+    conforms(path, tmp_path, functions, consts, given)
 
 
 PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
@@ -128,6 +131,46 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
         "lambda",
         {"__import__": 3},
     ),
+    "parts of stacked trees": (
+        "module P{N : dim} {\n  param w : ℝ[N, N]  init = xavier_uniform\n"
+        "  fn apply(x : ℝ[..., N]) -> ℝ[..., N] = tanh(x · w)\n"
+        "  fn twice(x : ℝ[..., N]) -> ℝ[..., N] = apply(apply(x))\n}\n\n"
+        "module Pair{N : dim} {\n  use xs : stack{2}(P{N})\n  use y : P{N}\n  param g : ℝ[N]  init = ones\n"
+        "  fn apply(x : ℝ[..., N]) -> ℝ[..., N] = xs.apply(y.apply(x)) * g\n}\n\n"
+        "module Net{N : dim} {\n  use pairs : stack{3}(Pair{N})\n  use deep : stack{2}(stack{3}(P{N} ∘ P{N}))\n"
+        "  use none : stack{0}(P{N})\n"
+        "  fn apply(x : ℝ[..., N]) -> ℝ[..., N] = none.apply(deep.apply(pairs.apply(x)))\n"
+        "  fn inner(x : ℝ[..., N]) -> ℝ[..., N] = pairs.xs.apply(pairs.y.apply(pairs.y.twice(x)))\n"
+        "  fn size(x : ℝ[..., N]) -> ℝ[..., N] =\n    x * sum(pairs.xs.w) + sum(pairs.g) +"
+        " sum(pairs.xs.w[0]) + sum(none.w)\n"
+        "}\n\n"
+        "fn f{N : dim}(net : Net{N}, θ : params net, x : ℝ[a: A, N]) -> (ℝ[a: A, N], ℝ[a: A, N], ℝ[a: A, N], ℝ[]) =\n"
+        "  let i = θ.pairs\n  let xs = θ.pairs.xs\n"
+        "  let y = net.pairs.xs.apply(xs, net.pairs.apply(i, net.pairs.y.twice(i.y, x)))\n"
+        "  let z = net.deep.apply(θ.deep, net.inner(θ, net.size(θ, x)))\n"
+        "  let s = sum(i.g) + sum(xs.w) + sum(θ.deep.outer.w) + sum(θ.none.w)\n"
+        "  let d = grad(λ p. sum(net.apply(p, x)))(θ).pairs.xs.w\n"
+        "  (y, z, net.apply(θ, x), s + sum(d^2))",
+        "f",
+        {"A": 2, "N": 4},
+    ),
+    "axes as parameters": (
+        "fn centred(axis i, axis j, x : ℝ[i: A, j: B]) -> ℝ[i: A, j: B] = (x - mean(axis j, x)) * sum(axis i, x)\n\n"
+        "fn f(x : ℝ[a: A, b: B], y : ℝ[c: A, b: B]) -> (ℝ[a: A, b: B], ℝ[c: A, b: B]) =\n"
+        "  (centred(axis a, axis b, x), centred(axis c, axis b, y))",
+        "f",
+        {"A": 2, "B": 3},
+    ),
+    "functions of modules as values": (
+        "module P{N : dim} {\n  param w : ℝ[N, N]  init = xavier_uniform\n"
+        "  fn apply(x : ℝ[..., N]) -> ℝ[..., N] = tanh(x · w)\n"
+        "  fn energy(x : ℝ[..., N]) -> ℝ[] = sum(apply(x)^2)\n"
+        "  fn force(x : ℝ[N]) -> ℝ[N] =\n    let e = energy\n    grad(e)(x)\n}\n\n"
+        "fn f{N : dim}(net : P{N}, θ : params net, x : ℝ[N]) -> (ℝ[N], ℝ[N], ℝ[]) =\n"
+        "  let g = net.apply\n  let h = net.energy\n  (g(θ, x), net.force(θ, x), h(θ, x))",
+        "f",
+        {"N": 3},
+    ),
     "a composition": (
         "module P{I O : dim} {\n  param w : ℝ[I, O]  init = xavier_uniform\n"
         "  fn apply(x : ℝ[..., I]) -> ℝ[..., O] = x · w\n}\n\n"
@@ -147,6 +190,5 @@ def test_program(name: str, tmp_path: Path):
     path = tmp_path / "page.psk"
     symbols = sorted(d for d in dims if f"{d} : dim" not in text)
     path.write_text("".join(f"dim {d}\n" for d in symbols) + "\n" + textwrap.dedent(text) + "\n", encoding="utf-8")
-    given = {"n": np.array(2)} if "n : nat" in text else {}
-    nets = {"net": "Q(4)"} if "net :" in text else {}
-    conforms(path, tmp_path, entry, dims, {}, nets, given)
+    args: dict[str, Node] = {"n": np.array(2)} if "n : nat" in text else {}
+    conforms(path, tmp_path, [entry], {}, lambda _: (dims, args))
