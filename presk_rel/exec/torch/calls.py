@@ -1,0 +1,269 @@
+"""Every torch call of generated code: what it gives, how many kernels it launches, how it writes into a buffer.
+
+One row per call; a call that has none is an error a test finds. `launches` counts what torch dispatches, which a test
+compares with what it did dispatch. `into` is how the same kernel writes where it is told: the function, and the name
+of the argument (more names for more results).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from presk_rel.exec.torch.layouts import Array, completed, dense, expanded, fresh, pointwise, viewed
+
+Result = Any
+"""An `Array`, or a tuple of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`result(*args, **keywords)`; None of `launches`: a view where it can be one, else a copy."""
+
+    result: Callable[..., Result]
+    launches: int = 1
+    into: tuple[str, ...] = ()
+
+
+def _arrays(args: Sequence[Any]) -> list[Array]:
+    return [a for a in args if isinstance(a, Array)]
+
+
+def _real(*args: Any, **_: Any) -> Array:
+    """Entry by entry; the type of the operands (an operand without axes does not widen)."""
+    arrays = _arrays(args)
+    return pointwise(arrays, max(arrays, key=lambda a: (bool(a.sizes), _WIDTH[a.dtype])).dtype)
+
+
+_WIDTH = {"bool": 0, "int64": 1, "bfloat16": 2, "float32": 3, "float64": 4}
+
+
+def _truth(*args: Any, **_: Any) -> Array:
+    return pointwise(_arrays(args), "bool")
+
+
+def _like(x: Array, *_: Any, **__: Any) -> Array:
+    return pointwise([x], x.dtype)
+
+
+def _dense_like(x: Array, *_: Any, **__: Any) -> Array:
+    return fresh(x.sizes, x.dtype)
+
+
+def _reduced(x: Array, dims: Any = (), **_: Any) -> Array:
+    axes = dims if isinstance(dims, tuple) else (dims,)
+    gone = {int(d) % len(x.sizes) for d in axes} if axes else set(range(len(x.sizes)))
+    return fresh((n for i, n in enumerate(x.sizes) if i not in gone), x.dtype)
+
+
+def _argmax(x: Array, dim: int) -> Array:
+    return fresh((n for i, n in enumerate(x.sizes) if i != dim % len(x.sizes)), "int64")
+
+
+def _mm(x: Array, y: Array, **_: Any) -> Array:
+    return fresh((*x.sizes[:-1], y.sizes[-1]), x.dtype)
+
+
+def _mv(x: Array, y: Array, **_: Any) -> Array:
+    return fresh(x.sizes[:-1], x.dtype)
+
+
+def _addmm(_: Array, x: Array, y: Array, **__: Any) -> Array:
+    return _mm(x, y)
+
+
+def _cat(parts: tuple[Array, ...], dim: int = 0) -> Array:
+    sizes = list(parts[0].sizes)
+    sizes[dim] = sum(p.sizes[dim] for p in parts)
+    return fresh(sizes, parts[0].dtype)
+
+
+def _stack(parts: tuple[Array, ...]) -> Array:
+    return fresh((len(parts), *parts[0].sizes), parts[0].dtype)
+
+
+def _filled(sizes: Any, *_: Any, dtype: str = "float32", **__: Any) -> Array:
+    return fresh(sizes, dtype)
+
+
+def _scalar(_: Any, dtype: str = "float32", **__: Any) -> Array:
+    return fresh((), dtype)
+
+
+def _backward_of(position: int) -> Callable[..., Array]:
+    """A gradient of the shape that argument `position` gives."""
+    return lambda *args, **_: fresh(args[position], args[0].dtype)
+
+
+def _embedding(w: Array, i: Array) -> Array:
+    return fresh((*i.sizes, w.sizes[-1]), w.dtype)
+
+
+def _embedding_backward(ct: Array, _: Array, rows: int, *__: Any) -> Array:
+    return fresh((rows, ct.sizes[-1]), ct.dtype)
+
+
+def _layer_norm(x: Array, sizes: Any, *_: Any) -> tuple[Array, ...]:
+    rows = x.sizes[: len(x.sizes) - len(sizes)] + (1,) * len(sizes)
+    return fresh(x.sizes, x.dtype), fresh(rows, x.dtype), fresh(rows, x.dtype)
+
+
+def _layer_norm_backward(ct: Array, x: Array, sizes: Any, *rest: Any) -> tuple[Any, ...]:
+    mask = rest[-1]
+    shapes = (x.sizes, tuple(sizes), tuple(sizes))
+    return tuple(fresh(s, x.dtype) if m else None for s, m in zip(shapes, mask))
+
+
+def _nll(x: Array, y: Array, _: Any, reduction: int, *__: Any) -> tuple[Array, ...]:
+    return fresh(y.sizes if reduction == 0 else (), x.dtype), fresh((), x.dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------- views
+
+
+def _select(x: Array, dim: int, index: int) -> Array:
+    at = dim % len(x.sizes)
+    return x.viewed(x.sizes[:at] + x.sizes[at + 1 :], x.strides[:at] + x.strides[at + 1 :])
+
+
+def _narrow(x: Array, dim: int, _: int, length: int) -> Array:
+    at = dim % len(x.sizes)
+    return x.viewed((*x.sizes[:at], length, *x.sizes[at + 1 :]), x.strides)
+
+
+def _unbind(x: Array) -> tuple[Array, ...]:
+    return tuple(_select(x, 0, i) for i in range(x.sizes[0]))
+
+
+def _transpose(x: Array, a: int, b: int) -> Array:
+    order = list(range(len(x.sizes)))
+    a, b = a % len(order), b % len(order)
+    order[a], order[b] = b, a
+    return _permute(x, tuple(order))
+
+
+def _permute(x: Array, order: tuple[int, ...]) -> Array:
+    return x.viewed((x.sizes[i] for i in order), (x.strides[i] for i in order))
+
+
+def _unsqueeze(x: Array, dim: int) -> Array:
+    at = dim % (len(x.sizes) + 1)
+    step = x.sizes[at] * x.strides[at] if at < len(x.sizes) else 1
+    return x.viewed((*x.sizes[:at], 1, *x.sizes[at:]), (*x.strides[:at], step, *x.strides[at:]))
+
+
+def _squeeze(x: Array, dim: int) -> Array:
+    return _select(x, dim, 0)
+
+
+def _reshape(x: Array, *sizes: Any) -> Array:
+    """A view where the strides allow it, else a copy (which has no root)."""
+    target = completed(sizes[0] if isinstance(sizes[0], tuple) else sizes, prod(x.sizes))
+    strides = viewed(x.sizes, x.strides, target)
+    return fresh(target, x.dtype) if strides is None else x.viewed(target, strides)
+
+
+def _expand(x: Array, sizes: Any) -> Array:
+    return expanded(x, sizes)
+
+
+def _to(x: Array, dtype: str) -> Array:
+    return x if x.dtype == dtype else pointwise([x], dtype)
+
+
+def _as_strided(x: Array, sizes: Any, strides: Any, _: int = 0) -> Array:
+    return x.viewed(sizes, strides)
+
+
+_POINTWISE = (
+    "add sub mul div neg relu exp tanh sqrt abs log sigmoid sin cos sign pow maximum minimum addcmul addcdiv where erf "
+    "rsqrt reciprocal square log1p expm1"
+)
+_COMPARED = "lt le gt ge eq ne logical_not logical_and"
+
+
+def _torch(names: str, result: Callable[..., Result], into: str = "out", **options: Any) -> dict[str, Call]:
+    return {
+        f"torch.{n}": Call(result, into=(f"torch.{n}", into) if into else (), **options) for n in names.split()
+    }
+
+
+def _aten(name: str, result: Callable[..., Result], overload: str, *into: str) -> dict[str, Call]:
+    """A call of `torch.ops.aten`; the buffer overload is a kernel of its own or copies, in one dispatch either way."""
+    names = (f"torch.ops.aten.{name}.{overload}", *(into or (overload,))) if overload else ()
+    return {f"torch.ops.aten.{name}": Call(result, into=names)}
+
+
+CALLS: dict[str, Call] = {
+    **_torch(_POINTWISE, _real),
+    **_torch(_COMPARED, _truth),
+    **_torch("rsub", _real, ""),
+    **_torch("sum mean", _reduced),
+    **_torch("softmax log_softmax _softmax _log_softmax cumsum", _dense_like),
+    **_torch("mm bmm", _mm),
+    **_torch("addmm baddbmm", _addmm),
+    **_torch("mv dot", _mv),
+    **_torch("cat", _cat),
+    **_torch("stack", _stack),
+    **_torch("argmax", _argmax),
+    **_torch("scatter_add", _like),
+    **_torch("masked_fill clone select_scatter ones_like zeros_like", _like, ""),
+    **_torch("full empty ones zeros", _filled, ""),
+    **_torch("scalar_tensor", _scalar, ""),
+    "torch.tril": Call(_dense_like),
+    "torch.arange": Call(lambda n, **_: fresh((n,), "int64")),
+    "torch.embedding": Call(_embedding, into=("torch.ops.aten.embedding.out", "out")),
+    "torch.native_layer_norm": Call(_layer_norm, into=("torch.ops.aten.native_layer_norm.out", "out0", "out1", "out2")),
+    "torch.nn.functional.gelu": Call(_like, into=("torch._C._nn.gelu", "out")),
+    "torch.nn.functional.cross_entropy": Call(lambda x, y, **_: fresh(y.sizes, x.dtype), launches=2),
+    **_aten("gelu_backward", _real, "grad_input"),
+    **_aten("threshold_backward", _real, "grad_input"),
+    **_aten("tanh_backward", _real, "grad_input"),
+    **_aten("sigmoid_backward", _real, "grad_input"),
+    **_aten("_softmax_backward_data", _dense_like, "out", "grad_input"),
+    **_aten("_log_softmax_backward_data", _dense_like, "out"),
+    **_aten("select_backward", _backward_of(1), "out"),
+    **_aten("slice_backward", _backward_of(1), "out"),
+    **_aten("embedding_dense_backward", _embedding_backward, "out"),
+    **_aten("native_layer_norm", _layer_norm, "out", "out0", "out1", "out2"),
+    **_aten("native_layer_norm_backward", _layer_norm_backward, "out", "out0", "out1", "out2"),
+    **_aten("nll_loss_forward", _nll, "output", "output", "total_weight"),
+    **_aten("nll_loss_backward", lambda ct, x, *_: fresh(x.sizes, x.dtype), "grad_input"),
+    "support.sample": Call(lambda _, logits: fresh(logits.sizes[:-1], "int64"), launches=5),
+}
+"""Calls that launch kernels. `_softmax_backward_data`'s buffer overload has another name than its default."""
+
+VIEWS: dict[str, Callable[..., Result]] = {
+    "select": _select,
+    "narrow": _narrow,
+    "unbind": _unbind,
+    "transpose": _transpose,
+    "permute": _permute,
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+    "expand": _expand,
+    "as_strided": _as_strided,
+    "mT": lambda x: _transpose(x, -1, -2),
+    "T": lambda x: _permute(x, tuple(range(len(x.sizes)))[::-1]),
+}
+"""`torch.select(x, …)` and `x.permute(…)`: no kernel."""
+
+COPIES: dict[str, Callable[..., Result]] = {"reshape": _reshape, "view": _reshape, "to": _to}
+"""Methods that give a view or the tensor itself where they can, else one copy."""
+
+DRAWS: Mapping[str, tuple[int, str]] = {
+    "support.normal": (1, "float64"),
+    "support.xavier_uniform": (1, "float64"),
+    "support.dropout_mask": (2, "float64"),
+    "support.uniform": (1, "float64"),
+}
+"""Draws: which argument is their shape; made in doubles, then converted where the program runs in another type."""
+
+FREE = frozenset({"torch.empty"})
+"""Calls that launch nothing."""
+
+
+def strided(sizes: Sequence[int]) -> tuple[int, ...]:
+    return dense(sizes)
