@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from presk_rel.exec.torch.layouts import Array, completed, dense, expanded, fresh, pointwise, viewed
+from presk_rel.exec.torch.layouts import Array, completed, expanded, fresh, pointwise, viewed
 
 Result = Any
 """An `Array`, or a tuple of them."""
@@ -52,9 +52,9 @@ def _dense_like(x: Array, *_: Any, **__: Any) -> Array:
     return fresh(x.sizes, x.dtype)
 
 
-def _reduced(x: Array, dims: Any = (), **_: Any) -> Array:
+def _reduced(x: Array, dims: int | tuple[int, ...] = (), **_: Any) -> Array:
     axes = dims if isinstance(dims, tuple) else (dims,)
-    gone = {int(d) % len(x.sizes) for d in axes} if axes else set(range(len(x.sizes)))
+    gone = {d % len(x.sizes) for d in axes} if axes else set(range(len(x.sizes)))
     return fresh((n for i, n in enumerate(x.sizes) if i not in gone), x.dtype)
 
 
@@ -120,6 +120,22 @@ def _nll(x: Array, y: Array, _: Any, reduction: int, *__: Any) -> tuple[Array, .
     return fresh(y.sizes if reduction == 0 else (), x.dtype), fresh((), x.dtype)
 
 
+def _nll_backward(_: Array, x: Array, *__: Any) -> Array:
+    return fresh(x.sizes, x.dtype)
+
+
+def _cross_entropy(x: Array, y: Array, **_: Any) -> Array:
+    return fresh(y.sizes, x.dtype)
+
+
+def _sample(_: Array, logits: Array) -> Array:
+    return fresh(logits.sizes[:-1], "int64")
+
+
+def _arange(count: int, **_: Any) -> Array:
+    return fresh((count,), "int64")
+
+
 # ---------------------------------------------------------------------------------------------------------- views
 
 
@@ -148,6 +164,14 @@ def _permute(x: Array, order: tuple[int, ...]) -> Array:
     return x.viewed((x.sizes[i] for i in order), (x.strides[i] for i in order))
 
 
+def _swapped(x: Array) -> Array:
+    return _transpose(x, -1, -2)
+
+
+def _reversed(x: Array) -> Array:
+    return _permute(x, tuple(range(len(x.sizes)))[::-1])
+
+
 def _unsqueeze(x: Array, dim: int) -> Array:
     at = dim % (len(x.sizes) + 1)
     step = x.sizes[at] * x.strides[at] if at < len(x.sizes) else 1
@@ -158,9 +182,9 @@ def _squeeze(x: Array, dim: int) -> Array:
     return _select(x, dim, 0)
 
 
-def _reshape(x: Array, *sizes: Any) -> Array:
+def _reshape(x: Array, sizes: int | tuple[int, ...]) -> Array:
     """A view where the strides allow it, else a copy (which has no root)."""
-    target = completed(sizes[0] if isinstance(sizes[0], tuple) else sizes, prod(x.sizes))
+    target = completed(sizes if isinstance(sizes, tuple) else (sizes,), prod(x.sizes))
     strides = viewed(x.sizes, x.strides, target)
     return fresh(target, x.dtype) if strides is None else x.viewed(target, strides)
 
@@ -185,9 +209,7 @@ _COMPARED = "lt le gt ge eq ne logical_not logical_and"
 
 
 def _torch(names: str, result: Callable[..., Result], into: str = "out", **options: Any) -> dict[str, Call]:
-    return {
-        f"torch.{n}": Call(result, into=(f"torch.{n}", into) if into else (), **options) for n in names.split()
-    }
+    return {f"torch.{n}": Call(result, into=(f"torch.{n}", into) if into else (), **options) for n in names.split()}
 
 
 def _aten(name: str, result: Callable[..., Result], overload: str, *into: str) -> dict[str, Call]:
@@ -213,11 +235,11 @@ CALLS: dict[str, Call] = {
     **_torch("full empty ones zeros", _filled, ""),
     **_torch("scalar_tensor", _scalar, ""),
     "torch.tril": Call(_dense_like),
-    "torch.arange": Call(lambda n, **_: fresh((n,), "int64")),
+    "torch.arange": Call(_arange),
     "torch.embedding": Call(_embedding, into=("torch.ops.aten.embedding.out", "out")),
     "torch.native_layer_norm": Call(_layer_norm, into=("torch.ops.aten.native_layer_norm.out", "out0", "out1", "out2")),
     "torch.nn.functional.gelu": Call(_like, into=("torch._C._nn.gelu", "out")),
-    "torch.nn.functional.cross_entropy": Call(lambda x, y, **_: fresh(y.sizes, x.dtype), launches=2),
+    "torch.nn.functional.cross_entropy": Call(_cross_entropy, launches=2),
     **_aten("gelu_backward", _real, "grad_input"),
     **_aten("threshold_backward", _real, "grad_input"),
     **_aten("tanh_backward", _real, "grad_input"),
@@ -230,8 +252,8 @@ CALLS: dict[str, Call] = {
     **_aten("native_layer_norm", _layer_norm, "out", "out0", "out1", "out2"),
     **_aten("native_layer_norm_backward", _layer_norm_backward, "out", "out0", "out1", "out2"),
     **_aten("nll_loss_forward", _nll, "output", "output", "total_weight"),
-    **_aten("nll_loss_backward", lambda ct, x, *_: fresh(x.sizes, x.dtype), "grad_input"),
-    "support.sample": Call(lambda _, logits: fresh(logits.sizes[:-1], "int64"), launches=5),
+    **_aten("nll_loss_backward", _nll_backward, "grad_input"),
+    "support.sample": Call(_sample, launches=5),
 }
 """Calls that launch kernels. `_softmax_backward_data`'s buffer overload has another name than its default."""
 
@@ -245,8 +267,8 @@ VIEWS: dict[str, Callable[..., Result]] = {
     "squeeze": _squeeze,
     "expand": _expand,
     "as_strided": _as_strided,
-    "mT": lambda x: _transpose(x, -1, -2),
-    "T": lambda x: _permute(x, tuple(range(len(x.sizes)))[::-1]),
+    "mT": _swapped,
+    "T": _reversed,
 }
 """`torch.select(x, …)` and `x.permute(…)`: no kernel."""
 
@@ -256,14 +278,10 @@ COPIES: dict[str, Callable[..., Result]] = {"reshape": _reshape, "view": _reshap
 DRAWS: Mapping[str, tuple[int, str]] = {
     "support.normal": (1, "float64"),
     "support.xavier_uniform": (1, "float64"),
-    "support.dropout_mask": (2, "float64"),
+    "support.dropout_mask": (1, "float64"),
     "support.uniform": (1, "float64"),
 }
 """Draws: which argument is their shape; made in doubles, then converted where the program runs in another type."""
 
 FREE = frozenset({"torch.empty"})
 """Calls that launch nothing."""
-
-
-def strided(sizes: Sequence[int]) -> tuple[int, ...]:
-    return dense(sizes)

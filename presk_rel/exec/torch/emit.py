@@ -1,6 +1,6 @@
 """Tier `emit`: Python functions of torch calls from the flat PSK-Core of an entry.
 
-`%3 : ℝ[batch: B, 16] = dot x, w` becomes `v5 = torch.matmul(v1, v3)`. Trees, tuples and constants exist only while
+`%3 : ℝ[batch: B, 16] = dot x, w` becomes `v5 = torch.mm(v1, v3)`. Trees, tuples and constants exist only while
 generating; what runs is calls on tensors. A fold is a Python loop over a function generated from its body, or its
 iterations one after another. Every name in the source is generated (`v0`, `c1`, `f2`): no text of the user's program
 gets into it, except in comments, which hold the names of bindings and nothing that could end a line.
@@ -16,14 +16,16 @@ from dataclasses import dataclass, field, replace
 from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import Hyper, Key, TupleOf, Type
+from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
+from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host
 from presk_rel.exec.torch.structure import hyper, structural
+from presk_rel.exec.torch.trace import Host, counted
 from presk_rel.exec.torch.writer import Line, Writer, printable
 from presk_rel.smt.linear import Linear
 
@@ -333,7 +335,22 @@ def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unr
     text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
     source = file_text(emitter.writer, text, dtype, device)
-    return Emitted(source, tuple(inputs), with_operands(result, numbered), text.kernels, env)
+    kernels = counted(source, dtype, [taken(i.operand, dtype) for i in inputs])
+    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env)
+
+
+def taken(x: Operand, dtype: str) -> Array | Host:
+    """An input, as it is before there is one: tensors are in row-major order."""
+    match x.type:
+        case Hyper() | Key():
+            return Host()
+        case Idx():
+            found = "int64"
+        case Mask():
+            found = "bool"
+        case _:
+            found = dtype
+    return replace(fresh(x.sizes, found), name=x.name, root=x.name)
 
 
 def environment(dims: Mapping[str, int]) -> Env:

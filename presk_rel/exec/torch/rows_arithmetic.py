@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from presk_rel.exec.torch.contract import Factor, contraction
 from presk_rel.exec.torch.operand import Operand, Row, Step, aligned, entries, number, positions, run_axes
 
 MAX_INT = 2**53
@@ -184,34 +185,35 @@ def row_sum_to(step: Step) -> str:
 
 def row_dot(step: Step) -> str:
     x, w = step.args
-    if len(w.sizes) == 2 or (len(w.sizes) == 1 and len(x.sizes) >= 1):
-        return f"torch.matmul({x.name}, {w.name})"
-    return f"torch.tensordot({x.name}, {w.name}, 1)"
+    lead, inner = range(len(x.sizes) - 1), -1
+    right = tuple(range(100, 99 + len(w.sizes)))
+    return contraction(
+        (Factor(x.name, x.sizes, (*lead, inner)), Factor(w.name, w.sizes, (inner, *right))),
+        (*lead, *right),
+        step.line,
+    )
 
 
 def row_dot_vjp_l(step: Step) -> str:
     ct, w = step.args
-    match len(w.sizes):
-        case 1:
-            return f"torch.mul({ct.name}.unsqueeze(-1), {w.name})"
-        case 2:
-            return f"torch.matmul({ct.name}, {w.name}.mT)"
-        case rank:
-            lead = len(ct.sizes) - rank + 1
-            return f"torch.tensordot({ct.name}, {w.name}, ({list(range(lead, len(ct.sizes)))}, {list(range(1, rank))}))"
+    lead, inner = range(len(ct.sizes) - len(w.sizes) + 1), -1
+    right = tuple(range(100, 99 + len(w.sizes)))
+    return contraction(
+        (Factor(ct.name, ct.sizes, (*lead, *right)), Factor(w.name, w.sizes, (inner, *right))),
+        (*lead, inner),
+        step.line,
+    )
 
 
 def row_dot_vjp_r(step: Step) -> str:
     x, ct = step.args
-    lead = len(x.sizes) - 1
-    if lead == 0:
-        inner = (x.sizes[0],) + (1,) * len(ct.sizes)
-        return f"torch.mul({x.name}.reshape({inner}), {ct.name})"
-    rows, columns = entries(x.sizes[:-1]), entries(ct.sizes[lead:])
-    left = x.name if lead == 1 else f"{x.name}.reshape(({rows}, {x.sizes[-1]}))"
-    right = ct.name if len(ct.sizes) == 2 and lead == 1 else f"{ct.name}.reshape(({rows}, {columns}))"
-    text = f"torch.matmul({left}.mT, {right})"
-    return text if len(ct.sizes) - lead == 1 else f"{text}.reshape({step.sizes})"
+    lead, inner = range(len(x.sizes) - 1), -1
+    right = tuple(range(100, 101 + len(ct.sizes) - len(x.sizes)))
+    return contraction(
+        (Factor(x.name, x.sizes, (*lead, inner)), Factor(ct.name, ct.sizes, (*lead, *right))),
+        (inner, *right),
+        step.line,
+    )
 
 
 def row_sum_squares(step: Step) -> str:

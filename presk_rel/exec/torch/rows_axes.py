@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
-
-from presk_rel.core.ein import EinSpec, ein_spec
+from presk_rel.core.ein import ein_spec
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Key
+from presk_rel.exec.torch.contract import Factor, contraction
 from presk_rel.exec.torch.operand import Operand, Step, aligned
 
 
@@ -108,33 +107,5 @@ def row_ein(step: Step) -> str:
     spec = ein_spec(str(step.attrs[0]))
     if spec is None:
         raise PreskBug("torch", f"[{step.attrs[0]}] is no contraction")
-    product = _as_matmul(spec, step.args) if len(spec.operands) == 2 else None
-    return product or _einsum(spec, step.args)
-
-
-def _einsum(spec: EinSpec, args: tuple[Operand, ...]) -> str:
-    names = dict.fromkeys(name for axes in spec.operands for name in axes)
-    if len(names) > len(ascii_letters):
-        raise PreskBug("torch", f"an ein over {len(names)} axes")
-    letter = dict(zip(names, ascii_letters))
-    lists = ",".join("".join(letter[n] for n in axes) for axes in spec.operands)
-    result = "".join(letter[n] for n in spec.result)
-    return f'torch.einsum("{lists}->{result}", {", ".join(a.name for a in args)})'
-
-
-def _as_matmul(spec: EinSpec, args: tuple[Operand, ...]) -> str | None:
-    """Two operands whose leading axes are those of the result and whose last two contract in one axis."""
-    left, right = spec.operands
-    batch = spec.result[:-2]
-    if not all(len(a) == len(spec.result) >= 2 and a[:-2] == batch for a in (left, right)):
-        return None
-    row, column = spec.result[-2:]
-    x, y = args
-    if row not in left:
-        left, right, x, y = right, left, y, x
-    shared = set(left[-2:]) & set(right[-2:])
-    if len(shared) != 1 or row not in left or column not in right or shared & {row, column}:
-        return None
-    first = x.name if left[-2] == row else f"{x.name}.mT"
-    second = y.name if right[-1] == column else f"{y.name}.mT"
-    return f"torch.matmul({first}, {second})"
+    factors = [Factor(x.name, x.sizes, axes) for x, axes in zip(step.args, spec.operands, strict=True)]
+    return contraction(factors, spec.result, step.line)

@@ -32,7 +32,8 @@ def row_embed_vjp(step: Step) -> str | Operand:
 
 
 def row_one_hot(step: Step) -> str:
-    return f"torch.nn.functional.one_hot({step.args[0].name}, {step.sizes[-1]}).to(dtype)"
+    classes = step.line(f"torch.arange({step.sizes[-1]}, device=device)")
+    return f"torch.eq({step.args[0].name}.unsqueeze(-1), {classes}).to(dtype)"
 
 
 def row_cross_entropy(step: Step) -> str:

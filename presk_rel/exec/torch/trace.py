@@ -10,9 +10,9 @@ a row-major tensor that has its place in every run. `buffers=False` reads it as 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.exec.torch.calls import CALLS, COPIES, DRAWS, FREE, VIEWS, Call
@@ -88,7 +88,7 @@ class Tracer:
 
     def load(self, source: str) -> None:
         """The functions of a file, and its constants."""
-        known = {"dtype": Dtype(self.dtype), "device": Verbatim("device")}
+        known: dict[str, Any] = {"dtype": Dtype(self.dtype), "device": Verbatim("device")}
         self.constants = known
         for node in ast.parse(source).body:
             match node:
@@ -194,7 +194,7 @@ class Tracer:
         return self.view(name, (of,))
 
     def call(self, function: ast.expr, args: list[Any], named: dict[str, Any], known: dict[str, Any]) -> Any:
-        name = ast.unparse(function)
+        name = _dotted(function)
         if name in self.functions:
             return self.inner(name, args)
         if name.startswith(("torch.", "support.")):
@@ -280,7 +280,7 @@ class Tracer:
     ) -> Any:
         """Record a step and name its results."""
         several = isinstance(found, tuple)
-        parts: tuple[Array | None, ...] = found if several else (found,)
+        parts = cast("tuple[Array | None, ...]", found if several else (found,))
         into = self.buffers and row is not None and bool(row.into)
         source = args[0] if args and isinstance(args[0], Array) and launches == 0 else None
         named_parts = tuple(None if p is None else self.named(p, source, into) for p in parts)
@@ -300,15 +300,28 @@ class Tracer:
         return replace(made, name=name, root=name, fixed=into)
 
 
+def _dotted(node: ast.expr) -> str:
+    """`torch.ops.aten.gelu_backward`; nothing for what is no such name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
 _DTYPES = frozenset({"bool", "int64", "float32", "float64", "bfloat16"})
-_COPIES = Call(lambda x: x, into=(COPY, "out"))
+_COPIES = Call(_same, into=(COPY, "out"))
 
 
 def _layout(value: Any) -> object:
     if isinstance(value, Array):
         return (value.sizes, value.strides, value.dtype)
     if isinstance(value, tuple | list):
-        return tuple(map(_layout, value))
+        return tuple(map(_layout, cast("tuple[Any, ...]", value)))
     return Host if isinstance(value, Host) else value
 
 
@@ -324,6 +337,3 @@ def entered(tracer: Tracer, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Reads `prelude` and `compute`; what `compute` returns."""
     given, _ = tracer.run("prelude", [tuple(inputs)])
     return tracer.run("compute", given)
-
-
-Maker = Callable[..., Any]
