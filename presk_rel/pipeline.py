@@ -12,11 +12,11 @@ import gc
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
+from presk_rel.diagnostics.record import mutable, record
 
 if TYPE_CHECKING:
     from presk_rel.core.ir import Function, Program
@@ -40,7 +40,7 @@ Remat = Literal["store", "recompute"]
 Mode = Literal["inference", "training"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """What a run is given: arguments by name (`exec.literals.arguments`), dims, the seed of what is not given, and
     whether to run the optimized program."""
@@ -51,7 +51,7 @@ class Request:
     optimize: bool = True
 
 
-@dataclass(slots=True)
+@mutable
 class Session:
     """One program and what the passes made of it. A pass that finds errors raises `PreskError` with all of them;
     warnings gather in `diagnostics`. `seconds` holds the time of each pass that ran."""
@@ -215,6 +215,8 @@ class Session:
                 raise PreskError([problem], exit_status=3)
 
     def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, functions, n=3)
         hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
         return Diagnostic("E7001", f"there is no function `{name[:100]}` in {self.path}", None, help=hint)

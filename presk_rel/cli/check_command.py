@@ -40,9 +40,11 @@ def command(
 
 
 def _levels(pairs: tuple[str, ...]) -> dict[str, str]:
+    table: dict[str, str] = {}
+    if not pairs:
+        return table
     from presk_rel.diagnostics.catalogue import CATALOGUE
 
-    table: dict[str, str] = {}
     for pair in pairs:
         code, _, level = pair.partition("=")
         if level not in ("error", "ignore") or not code.startswith("W") or code not in CATALOGUE:

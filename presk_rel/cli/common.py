@@ -9,23 +9,22 @@ from __future__ import annotations
 import os
 import re
 import sys
-import traceback
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+from presk_rel.diagnostics.record import mutable
 
 if TYPE_CHECKING:
     from presk_rel.pipeline import Session
     from presk_rel.rules.engine import Engine
 
 
-@dataclass(slots=True)
+@mutable
 class Outcome:
     """What a command has to say: the JSON body (without schema and diagnostics), the text, and the exit status."""
 
@@ -34,7 +33,7 @@ class Outcome:
     status: int = 0
 
 
-@dataclass(slots=True)
+@mutable
 class Report:
     """Collects what is needed to print diagnostics, whatever happens: passed to the command's body."""
 
@@ -77,6 +76,8 @@ class Report:
 
     def _bug(self, pass_name: str, message: str) -> Outcome:
         if self.debug:
+            import traceback
+
             traceback.print_exc()
         said = f"{pass_name}: {message[:2000]}"
         text = f"this is a bug in presk, not in your program: {said}; please report it with the program"
@@ -149,10 +150,9 @@ def lowering_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def source_path(file: str) -> str:
     """The path, if it is a readable file; wrong usage otherwise."""
-    path = Path(file)
-    if path.is_dir():
+    if os.path.isdir(file):
         raise click.UsageError(f"{file} is a folder, not a file")
-    if not path.exists():
+    if not os.path.exists(file):
         raise click.UsageError(f"no such file: {file}")
     return file
 

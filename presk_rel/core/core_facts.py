@@ -7,7 +7,7 @@ binding that makes it, a *site*, has its name.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from presk_rel.core.ir import (
@@ -29,6 +29,7 @@ from presk_rel.core.ir import (
 from presk_rel.core.leaves import at, flows, is_one, leaves
 from presk_rel.core.prims import PRIMS, PrimRow
 from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.ty import Idx, Key, TupleOf, Type
 
 Row = tuple[str | int, ...]
@@ -72,7 +73,7 @@ def liveness_facts(functions: Iterable[Function]) -> Rows:
     return collector.rows
 
 
-@dataclass(slots=True)
+@mutable
 class _Collector:
     rows: Rows = field(default_factory=Rows)
     _leaves: dict[Type, tuple[str, ...]] = field(default_factory=dict[Type, tuple[str, ...]])

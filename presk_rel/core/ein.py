@@ -7,12 +7,11 @@ Names belong to the contraction: an operand's type may name an axis otherwise (t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from presk_rel.core.names import is_name
+from presk_rel.diagnostics.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EinSpec:
     operands: tuple[tuple[str, ...], ...]
     result: tuple[str, ...]

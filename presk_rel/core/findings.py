@@ -6,11 +6,11 @@ The rules decide (`rules.analysis`); here is only how to say it, and where.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from presk_rel.core.ir import Jvp, Program, Vjp
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.analysis import CoreAnalysis, EffectSite, IllegalGradient
 
 _SPELLED = {
@@ -113,7 +113,7 @@ def _applied(analysis: CoreAnalysis, gradient: IllegalGradient) -> Span | None:
 # --------------------------------------------------------------------------------------------------------- effects
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Sites:
     """What is done where: the primitive, or the function, that a site names."""
 

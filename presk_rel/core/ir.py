@@ -8,10 +8,11 @@ bound twice in a source body is `x%n` from the second time on. `note` is the pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from presk_rel.diagnostics import NOWHERE, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import ModuleDef, Type
 from presk_rel.smt.linear import Linear
 
@@ -20,7 +21,7 @@ Attr = str | int | Fraction | Linear
 DimArgs = tuple[tuple[str, Linear], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prim:
     """A primitive: a row of `core.prims.PRIMS`, which says how many operands and which attributes it has, how it is
     written (`mean axis model %3`, `set_field b %9, %8`) and how it is typed."""
@@ -30,7 +31,7 @@ class Prim:
     args: tuple[Var, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """`call f{D = 4*D}(a, b)`."""
 
@@ -39,7 +40,7 @@ class Call:
     args: tuple[Var, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Closure:
     """`closure f{…}[a, b]`: the function value of `f` with its first parameters given."""
 
@@ -48,14 +49,14 @@ class Closure:
     captured: tuple[Var, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Grad:
     """`grad f`: the gradient of a function value; AD rewrites it away."""
 
     fn: Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Vjp:
     """`vjp f`: of a function value x ↦ y, the function value (x, cotangent of y) ↦ cotangent of x; AD rewrites it
     away."""
@@ -63,14 +64,14 @@ class Vjp:
     fn: Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Jvp:
     """`jvp f`: of a function value x ↦ y, the function value (x, tangent of x) ↦ tangent of y; AD rewrites it away."""
 
     fn: Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply:
     """`apply f(a, b)`: a function value applied."""
 
@@ -78,7 +79,7 @@ class Apply:
     args: tuple[Var, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fold:
     """`fold L body{…}(stacked s, …; acc a; extras…)`: for i in 0 … count-1, `acc = body(slice i of each stacked, acc,
     extras…)`; the value is the last acc. `reverse` runs i downwards. `scan` also returns the stack of the accumulators
@@ -97,7 +98,7 @@ class Fold:
 Op = Prim | Call | Closure | Grad | Vjp | Jvp | Apply | Fold
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binding:
     name: Var
     type: Type
@@ -106,13 +107,13 @@ class Binding:
     note: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Param:
     name: Var
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """`fn name{dims}(params) -> result { bindings; return ret }`. `uses` are the effects it declares. A `kernel` is a
     function of primitives that one launch computes (`egraph.fusion`): it is called, and never closed over or folded."""
@@ -128,7 +129,7 @@ class Function:
     kernel: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """Modules (parameter trees) and functions by name, in order. `bounds` are the facts `dim T <= N`."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Type
 from presk_rel.types.tree import (
     PTuple,
@@ -31,7 +31,7 @@ from presk_rel.types.tree import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Captured:
     """A captured variable; `binder` is None for the parameter tree of the enclosing module function."""
 

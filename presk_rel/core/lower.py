@@ -21,7 +21,6 @@ the source is no limit: walks are generators on a trampoline.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from presk_rel.core.initializers import MAX_LAYERS, initializers
@@ -47,6 +46,7 @@ from presk_rel.core.optimizer import optimizer_functions
 from presk_rel.core.shapes import slice_type
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.diagnostics import PreskBug, Span
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import constant, symbol
@@ -79,7 +79,7 @@ Mode = Literal["inference", "training"]
 """How `dropout(rate, key, x)` is read: as x, or as x times a mask drawn from the key (spec: "Dropout takes a key")."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reading:
     """What lowering may choose. `unroll_stack`: a call through `stack{L}` of constant L (at most `MAX_LAYERS`) becomes
     L calls on slices of the tree, not a fold."""
@@ -103,7 +103,7 @@ def lower(program: TypedProgram, mode: Mode = "inference", *, unroll_stack: bool
     return Program(dict(program.modules), functions, program.bounds)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Lifted:
     """A lambda that waits to be lowered: its Core name, what it captures, and itself."""
 

@@ -72,8 +72,9 @@ Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from presk_rel.diagnostics.record import record
 
 AttrKind = Literal["axis?", "axis", "name", "int", "rational", "dim", "spec", "place"]
 """`axis?`: zero or one axis name, written `axis a`. `name`: a field name. `int`: a natural or index. `rational`: an
@@ -83,7 +84,7 @@ exact number. `dim`: a dimension expression. `spec`: the axes of an `ein` (a str
 Class = Literal["Cinf", "C0plus", "Disc"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrimRow:
     """`arity` None means any number of operands. `regularity[i]` is the class of operand i (the last one repeats).
     `view`: moves no data, so it is no kernel. `shape_only`: operands read for their type only. `effect`: draws."""

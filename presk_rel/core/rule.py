@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from presk_rel.core.ein import ein_spec
 from presk_rel.core.ir import Attr
 from presk_rel.core.numbers import number_text
 from presk_rel.core.prims import AttrKind, PrimRow
+from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Idx, Key, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """One use of a primitive: what a rule may look at."""
 

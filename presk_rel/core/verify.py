@@ -7,7 +7,7 @@ axis names; dims and prefixes in types are the function's own; no function reach
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from presk_rel.core.acyclic import cycle
@@ -43,6 +43,7 @@ from presk_rel.core.typing_rules import infer
 from presk_rel.core.verify_kernels import kernel_findings
 from presk_rel.core.verify_modules import instance_problem, module_findings
 from presk_rel.diagnostics import NOWHERE, PreskBug, Span
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.ty import SCALAR_REAL, ModuleValue, Shape, TupleOf, Type
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.smt.linear import Linear
@@ -51,7 +52,7 @@ EFFECTS = frozenset({"Rand"})
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """One thing wrong with a Core program: where (`Linear.apply/%3`, `module Linear`) and what."""
 
@@ -102,7 +103,7 @@ class _Broken(Exception):
     """An operation that has no type; the text says why."""
 
 
-@dataclass(slots=True)
+@mutable
 class _Check:
     """The check of one function. `types` are the names in scope with their declared types, `unreliable` those whose
     type denotes nothing: what reads them is not looked at."""

@@ -6,15 +6,16 @@ Three things are kept apart: the user's error (`Diagnostic`, severity error), a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.diagnostics.span import Span
 
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Label:
     """A second place that matters, with what it has to do with the first."""
 
@@ -22,7 +23,7 @@ class Label:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One finding. `code` is a row of `diagnostics.catalogue`; `counterexample` maps the user's names to naturals."""
 
@@ -53,7 +54,7 @@ class PreskBug(Exception):
         self.message = message
 
 
-@dataclass(slots=True)
+@mutable
 class Diagnostics:
     """A collector handed to a pass; keeps one diagnostic per (code, span, message)."""
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
 from presk_rel.diagnostics.diagnostic import Diagnostic
+from presk_rel.diagnostics.record import record
 from presk_rel.diagnostics.span import Pos, Span
 
 _TAB: Final = "    "
@@ -30,7 +30,7 @@ _MARGIN: Final = 40
 _RED, _YELLOW, _BLUE, _BOLD, _RESET = "\x1b[31;1m", "\x1b[33;1m", "\x1b[34m", "\x1b[1m", "\x1b[0m"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Mark:
     """A stretch of one line to underline; `message` may be empty."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from presk_rel.diagnostics import Diagnostics, Span
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.declared import Declared, core_names, declarations
 from presk_rel.elab.measure import DEEPEST, LARGEST, Measures
 from presk_rel.elab.names_protocol import Resolver
@@ -21,7 +22,7 @@ BUILTIN = "builtin:"
 T = TypeVar("T", bound="Type | Instance")
 
 
-@dataclass(slots=True)
+@mutable
 class Elab:
     """`files` in order of dependency, imports first. Tables map declaration ids to what was made of them; None stands
     for a declaration with an error that has been reported, so that its uses stay silent."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from os import path as os_path
+from unicodedata import normalize
 
 from presk_rel.diagnostics.record import record
 from presk_rel.facts.ast_facts import decl_id
 from presk_rel.syntax import ast
+from presk_rel.syntax.lexer import continues
+from presk_rel.syntax.token import WORD_KINDS
 
 Node = (
     ast.Import
@@ -90,6 +93,13 @@ def _type_params(file: str, owner: ast.Module | ast.Fn, module: ast.Module | Non
         yield Declared(decl_id(param.name), param.name, file, param, owner, module)
 
 
+def stem(path: str) -> str:
+    """The name of a file without its ending, as an identifier: `my_lib` for `my-lib`, `_2x` for `2x`."""
+    name = normalize("NFC", os_path.splitext(os_path.basename(path))[0])
+    kept = "".join(c if continues(c) else "_" for c in name)
+    return kept if kept[:1].isidentifier() and kept not in WORD_KINDS else "_" + kept
+
+
 def core_names(files: Sequence[ast.File], main: str) -> dict[str, str]:
     """The unique Core name of every module and function, by declaration id: the user's name (`M.f` for a member), with
     the stem of its file before it (`mlp.Linear`) where another file's declaration has that name already."""
@@ -99,7 +109,7 @@ def core_names(files: Sequence[ast.File], main: str) -> dict[str, str]:
     taken: set[str] = set()
     for path, ident in sorted(tops, key=lambda t: t[0] != main):
         plain = path == main or count[ident.text] == 1
-        name = _fresh(ident.text if plain else f"{PurePath(path).stem}.{ident.text}", taken)
+        name = _fresh(ident.text if plain else f"{stem(path)}.{ident.text}", taken)
         out[decl_id(ident)] = name
     for file in files:
         for decl in file.decls:

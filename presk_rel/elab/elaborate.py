@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Diagnostics
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.asserts import check_assertions
 from presk_rel.elab.bounds import collect_bounds
 from presk_rel.elab.constants import evaluate_constants
@@ -19,7 +19,7 @@ from presk_rel.elab.signatures import Signature, elaborate_signatures
 from presk_rel.syntax import ast
 
 
-@dataclass(slots=True)
+@mutable
 class Elaborated:
     """Everything about a program but its function bodies. `signatures` by declaration id, in order of declaration."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from presk_rel.diagnostics import Diagnostics, Label, PreskError, Span
 from presk_rel.diagnostics.diagnostic import Diagnostic
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.dims import LARGEST
 from presk_rel.facts.ast_facts import Sources, decl_id
 from presk_rel.syntax import ast
@@ -17,7 +18,7 @@ from presk_rel.syntax.source import read_source
 Read = Callable[[str], str]
 
 
-@dataclass(slots=True)
+@mutable
 class Loaded:
     """`files` in order of dependency, the main one last. `aliases[file][alias]` is the path of the file imported so.
     `texts` has the source of each file, for diagnostics. `overrides` are the `--const` values by (file, constant)."""
@@ -62,7 +63,7 @@ def load_files(
     return loader.loaded, loader.diagnostics
 
 
-@dataclass(slots=True)
+@mutable
 class _Open:
     """A file whose imports are being loaded: `at` is the next one to look at."""
 
@@ -72,7 +73,7 @@ class _Open:
     at: int = 0
 
 
-@dataclass(slots=True)
+@mutable
 class _Loader:
     loaded: Loaded
     diagnostics: Diagnostics

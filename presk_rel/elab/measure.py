@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.ty import Applied, Composed, Function, Instance, ModuleValue, Params, Stacked, TupleOf, Type
 
 LARGEST = 1_000
@@ -25,7 +25,7 @@ class Measure:
         return self.parts <= LARGEST and self.levels <= DEEPEST
 
 
-@dataclass(slots=True)
+@mutable
 class Measures:
     """Measures by identity. What is measured is kept alive, so that its identity stays its own. Built bottom-up: parts
     that do not fit are never parts of anything, so the recursion is bounded."""

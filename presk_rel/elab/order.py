@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
+
+from presk_rel.diagnostics.record import mutable
 
 N = TypeVar("N", bound=Hashable)
 
@@ -19,7 +21,7 @@ def order(nodes: Sequence[N], needs: Callable[[N], Iterable[N]]) -> tuple[list[N
     return search.done, search.cyclic
 
 
-@dataclass(slots=True)
+@mutable
 class _Search(Generic[N]):
     needs: Callable[[N], Iterable[N]]
     known: set[N]

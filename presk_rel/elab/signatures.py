@@ -3,10 +3,8 @@ tree of a member function."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from presk_rel.diagnostics import Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.context import Elab, id_of
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.symbols import type_forms
@@ -33,7 +31,7 @@ class ParamSig:
         return self.type.instance if isinstance(self.type, ModuleValue) else None
 
 
-@dataclass(slots=True)
+@mutable
 class Signature:
     """What a caller knows of a function. `module_dims` are the dims of its module's definition, the first `explicit` of
     them type parameters, and `own_dims` its own type parameters. `dims`: the type parameters of both, then the other

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from presk_rel.diagnostics import Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.facts.ast_ids import decl_id, use_id
 from presk_rel.facts.ast_parts import Node, children, components, path_use
 from presk_rel.facts.builtins import BUILTIN_SCOPE, EFFECT_SCOPE, EFFECTS, FUNCTIONS, MODULES, TYPES, builtin_id
@@ -79,7 +79,7 @@ class _Place:
     function: str | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class _Collector:
     rows: dict[str, list[Row]] = field(default_factory=dict[str, list[Row]])
     spans: dict[str, Span] = field(default_factory=dict[str, Span])

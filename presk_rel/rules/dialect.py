@@ -7,10 +7,11 @@ The language is Soufflé's, cut down as `dialect.lark` says, so that every progr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from presk_rel.diagnostics import Diagnostics, PreskError, Span
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.rules.ast import (
     Atom,
     Attribute,
@@ -42,12 +43,13 @@ def read_program(path: Path, *, search: Sequence[Path] = ()) -> Program:
 
     Raises `PreskError` with codes E9101 … E9115.
     """
-    stored = load_program(path, search)
+    places = tuple(map(str, search))
+    stored = load_program(str(path), places)
     if stored is not None:
         return stored
     loader = _Loader(tuple(search))
     program = _assemble(EMPTY, list(loader.items(path, None, ())))
-    store_program(path, search, program, loader.sources)
+    store_program(str(path), places, program, loader.sources)
     return program
 
 
@@ -67,7 +69,7 @@ def extend_with_file(program: Program, path: Path, *, search: Sequence[Path] = (
     return _assemble(program, list(_Loader(tuple(search)).items(path, None, ())))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Loader:
     search: tuple[Path, ...]
     sources: list[Source] = field(default_factory=list[Source])
@@ -83,7 +85,7 @@ class _Loader:
         if found.has_errors:
             raise PreskError(found.items)
         text = _read(path, at)
-        self.sources.append(source_of(path, text))
+        self.sources.append(source_of(str(path), text))
         yield from self.expand(_items(text, str(path)), path.parent, (*opened, path.resolve()))
 
     def expand(self, items: list[Item], folder: Path, opened: tuple[Path, ...]) -> Iterator[Item]:
@@ -139,7 +141,7 @@ def _assemble(base: Program, items: list[Item]) -> Program:
     return program
 
 
-@dataclass(slots=True)
+@mutable
 class _Assembler:
     relations: dict[str, RelationDecl]
     types: dict[str, TypeDecl]

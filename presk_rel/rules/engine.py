@@ -7,10 +7,8 @@ from typing import Literal as OneOf
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskBug, PreskError
 from presk_rel.diagnostics.record import record
-from presk_rel.rules import souffle
 from presk_rel.rules.ast import INT_MAX, INT_MIN, Program, RelationDecl, Row
 from presk_rel.rules.embedded import solve_embedded
-from presk_rel.rules.souffle import solve_souffle
 
 Engine = OneOf["auto", "souffle", "embedded"]
 
@@ -57,6 +55,8 @@ def solve(
     inputs = _with_program_facts(program, given)
     if chosen == "embedded":
         return Relations(program, inputs, chosen, solve_embedded(program, given).rows)
+    from presk_rel.rules.souffle import solve_souffle
+
     derived = {rule.head.relation for rule in program.rules}
     wanted = derived if outputs is None else derived.intersection(outputs)
     tables: dict[str, Collection[Row]] = {n: inputs[n] for n in program.relations if n not in derived}
@@ -66,8 +66,11 @@ def solve(
 
 
 def _choose(program: Program, facts: Mapping[str, Collection[Row]]) -> OneOf["souffle", "embedded"]:
-    many = sum(map(len, facts.values())) > CROSSOVER
-    return "souffle" if many and souffle.available() and souffle.represents(program, facts) else "embedded"
+    if sum(map(len, facts.values())) <= CROSSOVER:
+        return "embedded"
+    from presk_rel.rules import souffle
+
+    return "souffle" if souffle.available() and souffle.represents(program, facts) else "embedded"
 
 
 def _with_program_facts(program: Program, facts: Mapping[str, Collection[Row]]) -> dict[str, Collection[Row]]:

@@ -6,10 +6,10 @@ of the source literal it came from, so that proofs speak of the rule as written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -79,7 +79,7 @@ def needed_variables(literal: NormalLiteral) -> set[str]:
     return names | set(literal.shared) if isinstance(literal, Grouping) else names
 
 
-@dataclass(slots=True)
+@mutable
 class _Maker:
     scope: set[str]
     count: int = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from presk_rel.diagnostics.record import record
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -38,7 +38,7 @@ def atom_text(relation: str, row: tuple[Value | None, ...]) -> str:
     return f"{relation}({', '.join(value_text(v) for v in row)})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Printer:
     """Writes terms and literals; `variable` and `value` say how names and constants look."""
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
-from pathlib import Path
+from os import path
+from typing import TYPE_CHECKING
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.rules.ast import Program
-from presk_rel.rules.dialect import read_program
+from presk_rel.rules.storage import load_program
 from presk_rel.rules.strata import dependencies
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGE = path.dirname(path.dirname(path.realpath(__file__)))
 
 
 def rules_path() -> Path:
     """`rules.dl`: at the root of a source checkout, or inside an installed package."""
-    for place in (_PACKAGE.parent / "rules.dl", _PACKAGE / "rules.dl"):
-        if place.is_file():
+    from pathlib import Path
+
+    return Path(_place())
+
+
+def _place() -> str:
+    for folder in (path.dirname(_PACKAGE), _PACKAGE):
+        if path.isfile(place := path.join(folder, "rules.dl")):
             return place
     raise PreskBug("rules.program", f"rules.dl is missing from {_PACKAGE}")
 
@@ -25,7 +35,15 @@ def rules_path() -> Path:
 @cache
 def rule_program() -> Program:
     """The whole program, read once. Its includes are relative to the folder that holds the package."""
-    return read_program(rules_path(), search=(_PACKAGE.parent,))
+    search = path.dirname(_PACKAGE)
+    stored = load_program(_place(), (search,))
+    if stored is not None:
+        return stored
+    from pathlib import Path
+
+    from presk_rel.rules.dialect import read_program
+
+    return read_program(rules_path(), search=(Path(search),))
 
 
 @cache

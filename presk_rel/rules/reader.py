@@ -5,11 +5,11 @@ The parse tree is folded bottom-up without recursion, so that nesting in hostile
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ import lark
 from lark.lexer import PatternStr
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, PreskError, Span
+from presk_rel.diagnostics import cache as store
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -34,7 +35,6 @@ from presk_rel.rules.ast import (
     Wildcard,
 )
 from presk_rel.rules.items import RESERVED, Clause, Declaration, Direction, Include, Item, in_order
-from presk_rel.rules.storage import cache_folder
 from presk_rel.rules.walk import literal_terms
 
 DEPTH_LIMIT = 100
@@ -52,14 +52,14 @@ _DIRECTIVE = re.compile(r"\.[a-z_]+")
 @cache
 def _grammar() -> lark.Lark:
     text = Path(__file__).with_name("dialect.lark").read_text(encoding="utf-8")
-    folder = cache_folder()
+    folder = store.folder()
     return lark.Lark(
         text,
         parser="lalr",
         propagate_positions=True,
         maybe_placeholders=False,
         start=["start", "body"],
-        cache=False if folder is None else str(folder / f"dialect-{sha256(text.encode()).hexdigest()[:16]}.lark"),
+        cache=False if folder is None else os.path.join(folder, f"dialect-{store.digest(text)}.lark"),
     )
 
 

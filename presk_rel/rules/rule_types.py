@@ -7,10 +7,11 @@ variable is compared only with its like. Subset types of `.type` count as their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from presk_rel.diagnostics import Diagnostics, Span
+from presk_rel.diagnostics.record import mutable
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -35,7 +36,7 @@ def check_types(relations: Mapping[str, RelationDecl], rule: Rule, found: Diagno
     _Checker(relations, found).run(rule)
 
 
-@dataclass(slots=True)
+@mutable
 class _Checker:
     """`parents` joins variables that must agree (union-find); `types` holds what is known of the roots."""
 

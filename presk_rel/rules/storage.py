@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, cast
 
 from presk_rel.diagnostics import Pos, Span
+from presk_rel.diagnostics import cache as store
 from presk_rel.rules import ast
 from presk_rel.rules.ast import Program, RelationDecl
 
@@ -39,96 +36,103 @@ _CLASSES: Sequence[type[Any]] = (
     ast.Rule,
     ast.FactClause,
 )
-"""A node is stored as the list of its class's number from 1 and its fields; a tuple as the list of 0
-and its items; a span as the list of -1, its file and six numbers."""
+"""What is stored is a list of values, each made of those before it, so that equal ones are stored once: a node is the
+list of its class's number from 1 and of the places of its fields; a tuple the list of 0 and of the places of its items;
+a span the list of -1, the place of its file and six numbers. Texts, numbers and None stand for themselves."""
 
 _NUMBERS: Mapping[type[Any], int] = {c: i for i, c in enumerate(_CLASSES, 1)}
-_FIELDS: Mapping[type[Any], tuple[str, ...]] = {c: tuple(f.name for f in fields(c)) for c in _CLASSES}
+_FIELDS: Mapping[type[Any], tuple[str, ...]] = {c: c.__match_args__ for c in _CLASSES}
 
 
-def cache_folder() -> Path | None:
-    """The folder for what can be computed again, made if need be; None where there can be none."""
-    root = os.environ.get("PRESK_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = Path(root) / "presk"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder
+def source_of(path: str, text: str) -> Source:
+    return path, store.digest(text)
 
 
-def source_of(path: Path, text: str) -> Source:
-    return str(path), sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def load_program(path: Path, search: Sequence[Path]) -> Program | None:
+def load_program(path: str, search: Sequence[str]) -> Program | None:
     """The stored program of the file at `path`, if every file it was made of is as it was."""
-    place = _place(path, search)
-    if place is None or not place.is_file():
+    key = _key(path, search)
+    text = store.read(f"rules-{key}.json", key)
+    if text is None:
         return None
     try:
-        stored = json.loads(place.read_text(encoding="utf-8"))
-        if all(source_of(Path(p), Path(p).read_text(encoding="utf-8"))[1] == d for p, d in stored["sources"]):
+        stored = json.loads(text)
+        if all(source_of(p, _text(p))[1] == digest for p, digest in stored["sources"]):
             return _decode_program(stored["program"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError):
         return None
     return None
 
 
-def store_program(path: Path, search: Sequence[Path], program: Program, sources: Sequence[Source]) -> None:
-    place = _place(path, search)
-    if place is None:
-        return
-    parts = [tuple(program.relations.values()), program.types, program.rules, program.facts]
+def store_program(path: str, search: Sequence[str], program: Program, sources: Sequence[Source]) -> None:
+    key = _key(path, search)
+    encoder = _Encoder()
+    encoder.put((tuple(program.relations.values()), program.types, program.rules, program.facts))
     try:
-        text = json.dumps({"sources": sources, "program": [_encode(p) for p in parts]}, separators=(",", ":"))
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        Path(file.name).replace(place)
-    except (OSError, ValueError, RecursionError):
+        text = json.dumps({"sources": sources, "program": encoder.values}, separators=(",", ":"))
+        store.write(f"rules-{key}.json", key, text)
+    except (ValueError, RecursionError):
         return
 
 
-def _place(path: Path, search: Sequence[Path]) -> Path | None:
-    folder = cache_folder()
-    key = "\0".join([_reader_digest(), os.getcwd(), str(path), *map(str, search)])
-    digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-    return None if folder is None else folder / f"rules-{digest[:24]}.json"
+def _key(path: str, search: Sequence[str]) -> str:
+    return store.digest("\0".join([_reader_digest(), os.getcwd(), path, *search]))
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 @cache
 def _reader_digest() -> str:
     """Changes whenever the code that reads programs does."""
-    digest = sha256()
-    for file in sorted(Path(__file__).parent.glob("*.*")):
-        status = file.stat()
-        digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+    with os.scandir(os.path.dirname(os.path.abspath(__file__))) as files:
+        stats = sorted((f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file())
+    return store.digest(repr(stats))
 
 
-def _encode(value: object) -> object:
-    if isinstance(value, tuple):
-        return [0, *(_encode(v) for v in cast(tuple[object, ...], value))]
-    if isinstance(value, Span):
-        ends = (value.start, value.end)
-        return [-1, value.file, *(n for p in ends for n in (p.line, p.column, p.offset))]
-    if type(value) in _NUMBERS:
-        return [_NUMBERS[type(value)], *(_encode(getattr(value, f)) for f in _FIELDS[type(value)])]
-    return value
+class _Encoder:
+    """Puts values into the list that is stored, the last of them last."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+        self.places: dict[object, int] = {}
+
+    def put(self, value: object) -> int:
+        """The place of a value."""
+        if isinstance(value, Span):
+            ends = (value.start, value.end)
+            numbers = [n for p in ends for n in (p.line, p.column, p.offset)]
+            return self.place([-1, self.put(value.file), *numbers])
+        if isinstance(value, tuple):
+            return self.place([0, *(self.put(v) for v in cast(tuple[object, ...], value))])
+        if type(value) in _NUMBERS:
+            parts = (getattr(value, f) for f in _FIELDS[type(value)])
+            return self.place([_NUMBERS[type(value)], *(self.put(part) for part in parts)])
+        return self.place(cast("str | int | None", value))
+
+    def place(self, value: str | int | None | list[int]) -> int:
+        key = (list, *value) if isinstance(value, list) else (type(value), value)
+        if key not in self.places:
+            self.places[key] = len(self.values)
+            self.values.append(value)
+        return self.places[key]
 
 
-def _decode(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    number, *parts = cast(list[Any], value)
-    if number == -1:
-        return Span(parts[0], Pos(*parts[1:4]), Pos(*parts[4:7]))
-    decoded = [_decode(p) if isinstance(p, list) else p for p in parts]
-    if number == 0:
-        return tuple(decoded)
-    return cast(Callable[..., object], _CLASSES[number - 1])(*decoded)
-
-
-def _decode_program(parts: list[Any]) -> Program:
-    relations, types, rules, facts = map(_decode, parts)
-    return Program({decl.name: decl for decl in cast(tuple[RelationDecl, ...], relations)}, types, rules, facts)
+def _decode_program(stored: list[Any]) -> Program:
+    made: list[Any] = []
+    for value in stored:
+        if not isinstance(value, list):
+            made.append(value)
+            continue
+        number, *places = cast("list[int]", value)
+        if number > 0:
+            make = cast("Callable[..., object]", _CLASSES[number - 1])
+            made.append(make(*[made[i] for i in places]))
+        elif number == 0:
+            made.append(tuple([made[i] for i in places]))
+        else:
+            file, *ends = places
+            made.append(Span(made[file], Pos(*ends[:3]), Pos(*ends[3:])))
+    relations, types, rules, facts = made[-1]
+    return Program({decl.name: decl for decl in cast("tuple[RelationDecl, ...]", relations)}, types, rules, facts)

@@ -6,9 +6,9 @@ No walk recurses over the length of a program; terms nest at most `reader.DEPTH_
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
+from presk_rel.diagnostics.record import mutable
 from presk_rel.rules.ast import (
     Aggregate,
     Atom,
@@ -119,7 +119,7 @@ def used_atoms(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
             yield from ((atom, True) for atom, _ in used_atoms(aggregate.body))
 
 
-@dataclass(slots=True)
+@mutable
 class _Renamer:
     """Gives the variables local to each aggregate names of their own (`x@2`); no identifier contains `@`."""
 

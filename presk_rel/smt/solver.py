@@ -7,12 +7,12 @@ clock, so that the same question gets the same answer on every machine; running 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from math import lcm
 from typing import TYPE_CHECKING, Any, assert_never
 
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.smt.linear import Linear
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _nonnegative(form: Linear, *, strict: bool = False) -> bool | None:
     return None
 
 
-@dataclass(slots=True)
+@mutable
 class Solver:
     """Answers conditions under `facts` (bounds of dims, divisibilities in scope). `queries` counts what Z3 was
     asked."""

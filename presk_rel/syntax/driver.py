@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Pos, Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.syntax.build import BUILDERS, NESTS, Builder
 from presk_rel.syntax.expected import syntax_error
 from presk_rel.syntax.lalr import END, Child, Production, Table, table
@@ -90,7 +90,7 @@ def _growing(children: tuple[Child, ...]) -> Pick:
     return pick
 
 
-@dataclass(slots=True)
+@mutable
 class _Driver:
     """`states` has one entry more than the stacks of what was read: values, where they start and end, their nesting."""
 

@@ -8,13 +8,11 @@ Not for parsing: driver.py runs the table.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Any, TypeAlias
 
+from presk_rel.diagnostics import cache
 from presk_rel.diagnostics.record import record
 
 END = "$END"
@@ -52,14 +50,15 @@ class Table:
 @functools.cache
 def table() -> Table:
     """The table of the shipped grammar, from the cache where it is fresh."""
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    digest = hashlib.sha256(f"{_FORMAT} {grammar}".encode()).hexdigest()
-    path = _cache_folder() / f"grammar-{digest[:16]}.json"
-    cached = _read(path, digest)
+    with open(os.path.join(os.path.dirname(__file__), "grammar.lark"), encoding="utf-8") as file:
+        grammar = file.read()
+    digest = cache.digest(f"{_FORMAT} {grammar}")
+    name = f"grammar-{digest}.json"
+    cached = cache.read(name, digest)
     if cached is not None:
-        return cached
+        return _decode(json.loads(cached))
     data = _compile(grammar)
-    _write(path, digest, data)
+    cache.write(name, digest, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
     return _decode(data)
 
 
@@ -67,38 +66,6 @@ def _compile(grammar: str) -> dict[str, Any]:
     from presk_rel.syntax.lark_table import compile_grammar
 
     return compile_grammar(grammar)
-
-
-def _cache_folder() -> Path:
-    root = os.environ.get("PRESK_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(root or Path(os.path.expanduser("~")) / ".cache") / "presk"
-
-
-def _read(path: Path, digest: str) -> Table | None:
-    """None for every kind of absent, foreign or damaged cache: it is then written anew."""
-    try:
-        head, _, body = path.read_text(encoding="utf-8").partition("\n")
-    except (OSError, UnicodeDecodeError):
-        return None
-    if head != f"{digest} {hashlib.sha256(body.encode()).hexdigest()}":
-        return None
-    return _decode(json.loads(body))
-
-
-def _write(path: Path, digest: str, data: dict[str, Any]) -> None:
-    """By rename, so that no reader sees half a file; a folder that cannot be written is no error."""
-    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    text = f"{digest} {hashlib.sha256(body.encode()).hexdigest()}\n{body}"
-    name = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
 
 
 def _decode(data: dict[str, Any]) -> Table:

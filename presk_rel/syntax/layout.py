@@ -17,11 +17,11 @@ A bracket is never closed by guessing: one that is still open where a line start
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, Label, Pos, Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.syntax.token import (
     CONTINUES,
     DECIMAL,
@@ -59,7 +59,7 @@ _BODIES: Final = frozenset({"module", "config"})
 _HEADS: Final = frozenset({"optimizer", "training", "inference"})
 
 
-@dataclass(slots=True)
+@mutable
 class _Open:
     """An open bracket, at `index` of the output. `kind` is `(`, `[`, `{`, or `module`/`config` for the brace of a body.
 
@@ -83,7 +83,7 @@ class Layout:
     diagnostics: list[Diagnostic]
 
 
-@dataclass(slots=True)
+@mutable
 class _Filter:
     raw: list[Token]
     file: str

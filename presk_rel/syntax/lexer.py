@@ -25,14 +25,15 @@ from presk_rel.syntax.token import (
     Token,
 )
 
+# `[^\x00-\x7f]` is compiled a hundred times faster than `[\x80-\U0010FFFF]`.
 _TOKEN = re.compile(
     r"""[ \t\r]*+(?:
-        (?P<ascii>[A-Za-z_][0-9A-Za-z_]*+(?![\x80-\U0010FFFF]))
+        (?P<ascii>[A-Za-z_][0-9A-Za-z_]*+(?![^\x00-\x7f]))
       | (?P<symbol>(?!--)(?:\|>|\.\.\.|\.\.|->|==|<=|>=|[][(){},:=.+\-*/%^|·⊗∘]|<(?!<)|>(?!<)))
       | (?P<newline>\n)
       | (?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
-      | (?P<synonym><<|><|[@\u0387]|\\lambda(?![0-9A-Za-z_\x80-\U0010FFFF])|\\)
-      | (?P<word>[A-Za-z_\x80-\U0010FFFF])
+      | (?P<synonym><<|><|[@\u0387]|\\lambda(?![0-9A-Za-z_]|[^\x00-\x7f])|\\)
+      | (?P<word>[A-Za-z_]|[^\x00-\x7f])
       | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
       | (?P<skip>--[^\n]*|\Z)
       | (?P<other>.))
@@ -69,7 +70,7 @@ _LOOK_ALIKES = {
 }
 
 
-def _continues(character: str) -> bool:
+def continues(character: str) -> bool:
     """XID_Continue, but for `·` and what is canonically equivalent to it: they are never part of an identifier."""
     return ("a" + character).isidentifier() and character not in _MIDDLE_DOTS
 
@@ -161,7 +162,7 @@ class _Lexer:
 
     def word_end(self, at: int) -> int:
         text, size = self.text, len(self.text)
-        while at < size and _continues(text[at]):
+        while at < size and continues(text[at]):
             at += 1
         return at
 

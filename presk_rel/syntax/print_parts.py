@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from presk_rel.diagnostics.record import record
 from presk_rel.syntax import ast
 
 BLOCK: Final = 0
@@ -24,7 +24,7 @@ LEVELS: Final[dict[ast.BinaryOp, int]] = {
 INDENT: Final = "  "
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Task:
     """`node` to be printed by `expand`, in a place of precedence `level`.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from pathlib import Path
 from typing import Final
 
 from presk_rel.diagnostics import Diagnostic, Pos, Span
@@ -22,7 +22,7 @@ def read_source(path: str, shown: str | None = None) -> str | Diagnostic:
     """
     name = path if shown is None else shown
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
+        if not stat.S_ISREG(os.stat(path).st_mode):
             return _unreadable(name, "not a regular file")
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)

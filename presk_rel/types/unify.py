@@ -7,9 +7,10 @@ here: a failure is a `Mismatch`, whose `lengths` name the equation that fails, i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from presk_rel.diagnostics import Span
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.measure import LARGEST
 from presk_rel.elab.ty import (
     SCALAR_REAL,
@@ -37,7 +38,7 @@ from presk_rel.types.numbers import WIDTH, admits
 from presk_rel.types.problems import Mismatch, Obligation, Origin, TooLarge, Waiting
 
 
-@dataclass(slots=True)
+@mutable
 class Unifier:
     """The unknowns of one function body. `origin[?n]` says where an unknown length or prefix comes from."""
 

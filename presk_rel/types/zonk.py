@@ -6,8 +6,9 @@ Walks with a stack of its own: chains of lets and operators may be longer than P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.ty import Params, Real, Type
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.types.infer import Hole
@@ -37,7 +38,7 @@ from presk_rel.types.tree import (
 )
 
 
-@dataclass(slots=True)
+@mutable
 class Rewrite:
     """Rebuilds a tree with other types and dimension forms. `type` and `length` are applied to each; `renamed` keeps
     one new binder per old one. `lifted` are the dims of functions that were made with the tree (`check.lifted`): calls

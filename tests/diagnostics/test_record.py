@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, is_datacl
 
 import pytest
 
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 
 
 @record
@@ -28,6 +28,21 @@ class Twin:
     y: int = 2
     tags: tuple[str, ...] = field(default_factory=tuple[str, ...])
     seen: str = field(default="", compare=False, repr=False)
+
+
+@record
+class Point3(Point):
+    z: int = 9
+
+
+@mutable
+class Counter:
+    n: int
+    seen: list[int] = field(default_factory=list[int])
+
+    def count(self) -> None:
+        self.n += 1
+        self.seen.append(self.n)
 
 
 @record
@@ -74,3 +89,23 @@ def test_what_a_class_defines_stays() -> None:
     assert repr(Checked(1)) == "own"
     with pytest.raises(ValueError, match="-1"):
         Checked(-1)
+
+
+def test_fields_of_a_base_come_first() -> None:
+    assert Point3(1, 2, ("t",), "s", 4) == Point3(1, 2, ("t",), "other", 4) != Point3(1, 2, ("t",), "s", 5)
+    assert [f.name for f in fields(Point3)] == ["x", "y", "tags", "seen", "z"] and Point3(3, 4).norm() == 7
+
+
+def test_what_is_mutable_changes_and_has_no_hash() -> None:
+    counter = Counter(1)
+    counter.count()
+    assert counter == Counter(2, [2]) != Counter(2) and repr(counter).endswith("Counter(n=2, seen=[2])")
+    assert Counter(0).seen is not Counter(0).seen
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
+
+
+def test_wrong_arguments_are_refused_before_and_after_the_first_call() -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'n'"):
+            Counter()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

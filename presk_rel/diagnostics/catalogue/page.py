@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from presk_rel.diagnostics.diagnostic import Severity
+from presk_rel.diagnostics.record import record
 
 Kind = Literal["user error", "limit"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CodePage:
     """What `presk explain` prints of a code.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from presk_rel.diagnostics import Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.config.forms import Natural, Value, read
 from presk_rel.elab.config.records import Checkpoint
 from presk_rel.elab.config.schemas import SCHEMAS, FieldRow
@@ -42,7 +41,7 @@ class Block:
         return tuple((name, print_expr(field.expr)) for name, field in self.fields.items() if name in names)
 
 
-@dataclass(slots=True)
+@mutable
 class _Reader:
     elab: Elab
     node: ast.Config

@@ -4,8 +4,9 @@ against its objective")."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.ty import Axis, Idx, Mask, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear, constant
 
@@ -63,7 +64,7 @@ def batch_lengths(ty: Type) -> Iterator[Linear]:
             yield from (axis.length for axis in leaf.shape.axes if axis.name == BATCH)
 
 
-@dataclass(slots=True)
+@mutable
 class Matching:
     """Dimensions bound to numbers one after the other. `waiting`: equations of several dimensions not yet known."""
 

@@ -8,10 +8,11 @@ more loops than Python allows in one function goes on in another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from presk_rel.diagnostics import PreskBug
+from presk_rel.diagnostics.record import mutable
 from presk_rel.rules.ast import Atom, Binary, Call, Comparison, Constant, Negation, Term, Value, Variable, Wildcard
 from presk_rel.rules.embedded.plan import Columns, Statistics, assigned, bound_columns, choose, is_ready
 from presk_rel.rules.normal import Grouping, NormalLiteral, NormalRule
@@ -23,7 +24,7 @@ _COMPARE = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 HELPERS = ("divide", "remainder", "byte_length")
 
 
-@dataclass(slots=True)
+@mutable
 class Tables:
     """What generated names stand for: `c3` is `constants[3]`, `r1` relation number 1, `i2` index number 2."""
 
@@ -41,7 +42,7 @@ class Tables:
         return f"i{self.indexes.setdefault((relation, columns), len(self.indexes))}"
 
 
-@dataclass(slots=True)
+@mutable
 class _Function:
     """A function being written: `loops` are open, `names` maps variables to Python names."""
 
@@ -70,7 +71,7 @@ class _Function:
         return "\n".join([f"    {self.header}", *self.lines])
 
 
-@dataclass(slots=True)
+@mutable
 class Generator:
     """Writes the functions of one stratum (or of the backward rules of a program) into `functions`."""
 

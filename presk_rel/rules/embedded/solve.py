@@ -10,11 +10,11 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from presk_rel.diagnostics import Diagnostic, PreskError
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.rules.arithmetic import byte_length, divide, remainder
 from presk_rel.rules.ast import Atom, Program, Row, Rule
 from presk_rel.rules.embedded import generate
@@ -108,7 +108,7 @@ def _extend_index(index: dict[object, list[Row]], columns: Columns, rows: Iterab
         index[key(row)].append(row)
 
 
-@dataclass(slots=True)
+@mutable
 class _Steps:
     """The functions of a stratum: those to run once, and those to run on the new rows of a relation of its own."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Literal
 
 from presk_rel.diagnostics import Span
@@ -104,6 +103,8 @@ def _by_name(
 ) -> str | None:
     names = [p.name for p in params]
     if name.text not in names:
+        from difflib import get_close_matches
+
         near = get_close_matches(name.text, names, 1)
         help_text = f"did you mean `{near[0]}`?" if near else f"it takes {_heading(params)}"
         c.error("E2021", f"`{callee}` has no parameter `{name.text}`", name.span, help=help_text)

@@ -4,11 +4,11 @@ expect a type, report a mismatch, put off what waits for a type."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from presk_rel.diagnostics import Label, Span
-from presk_rel.diagnostics.record import record
+from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.context import Elab
 from presk_rel.elab.signatures import Signature
 from presk_rel.elab.ty import Hyper, Idx, Real
@@ -28,7 +28,7 @@ deeper."""
 Infer = Callable[["Checker", ast.Expr, "IType | None"], TExpr]
 
 
-@dataclass(slots=True)
+@mutable
 class Program:
     """What all functions are checked against."""
 
@@ -54,7 +54,7 @@ class Blame:
     help: str | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class Stuck:
     """An expression whose type waits for another: `attempt` gives its tree once it can."""
 
@@ -63,7 +63,7 @@ class Stuck:
     span: Span
 
 
-@dataclass(slots=True)
+@mutable
 class Checker:
     program: Program
     signature: Signature | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from presk_rel.diagnostics import Label, Span
 from presk_rel.elab.context import id_of
@@ -87,6 +86,8 @@ def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signa
             return None
         return signature
     functions = [n for n, (_, m) in known.items() if isinstance(m, ast.Fn)]
+    from difflib import get_close_matches
+
     near = get_close_matches(name.text, functions, 1)
     c.error(
         "E2028",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.measure import Measures
 from presk_rel.elab.ty import Function, Idx, Mask, Real, Shape, TupleOf, Type, map_dims
 from presk_rel.smt.linear import Linear, constant, symbol
@@ -16,7 +17,7 @@ from presk_rel.types.problems import Obligation, TooLarge, Waiting
 from presk_rel.types.tree import KEY
 
 
-@dataclass(slots=True)
+@mutable
 class Final:
     """What every unknown is in the end. `mentioned` collects the symbols of the forms it is asked for, in order;
     `unknown` the lengths and prefixes that nothing determines."""
