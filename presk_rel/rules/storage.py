@@ -111,7 +111,7 @@ class _Encoder:
             return self.place([_NUMBERS[type(value)], *(self.put(part) for part in parts)])
         return self.place(cast("str | int | None", value))
 
-    def place(self, value: str | int | None | list[int]) -> int:
+    def place(self, value: str | int | list[int] | None) -> int:
         key = (list, *value) if isinstance(value, list) else (type(value), value)
         if key not in self.places:
             self.places[key] = len(self.values)
