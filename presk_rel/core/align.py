@@ -115,6 +115,8 @@ class _Out:
                 return self._with_axis(d, op, args, axis)
             case _, Meant(where=tuple() as where):
                 return self._explicit(d, op, args) or self._by_fresh_names(d, op, args, where)
+            case _ if (ty := self._not_contradicted(d, op, args)) is not None:
+                return self._add(d, replace(op, args=args), ty)
             case _:
                 pass
         raise PreskBug("inline", f"{d.name} : {d.type} = {op.op} on {', '.join(str(self.types[v]) for v in args)}")
@@ -127,6 +129,17 @@ class _Out:
         if d.meant.axis is not None and _place(types[AXIS_OPERAND[op.op]], op.attrs[0]) != d.meant.axis:
             return False
         return d.meant.where is None or _lines_up(op.op, types, d.meant.small, d.meant.where)
+
+    def _not_contradicted(self, d: Draft, op: Prim, args: tuple[str, ...]) -> Type | None:
+        """The type of `d` without the names of axes that its operands name otherwise: a cotangent is named as its
+        variable is, a contraction's result as the operands' axes."""
+        types = tuple(self.types[v] for v in args)
+        inferred = infer(PRIMS[op.op], op.attrs, types, _unnamed(d.type), self.modules)
+        if isinstance(inferred, str) or not compatible_types(inferred, _unnamed(d.type)):
+            return None
+        pairs = zip(_shape(d.type).axes, _shape(inferred).axes, strict=True)
+        axes = tuple(Axis(None, a.length) if a.name != b.name and b.name is not None else a for a, b in pairs)
+        return with_shape(d.type, Shape(_shape(d.type).prefix, axes))
 
     def _softmax(self, d: Draft, args: tuple[str, ...], position: int) -> str:
         """Every axis gets a name of its own; those of the mask the names they mean."""

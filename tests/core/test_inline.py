@@ -267,3 +267,20 @@ def test_zero_trees_are_not_written_out() -> None:
     ty = lower(mlp()).functions["mse"].params[0].type
     assert isinstance(store.get(Zero(ty), "l1"), Zero)
     assert store.drafts == []
+
+
+def test_a_cotangent_may_be_named_otherwise_than_what_it_is_computed_from() -> None:
+    """The last axis of x is `model` where it is called, and w calls it `in`."""
+    program = parsed(
+        "fn linear{B In Out}(x : ℝ[batch: B, In], w : ℝ[in: In, out: Out], ct : ℝ[batch: B, Out]) -> ℝ[batch: B, In] {\n"
+        "  %4 : ℝ[batch: B, In] = dot_vjp_l ct, w\n"
+        "  %5 : ℝ[batch: B, In] = add %4, x\n"
+        "  return %4\n"
+        "}\n"
+        "fn f{B D}(x : ℝ[batch: B, model: D], w : ℝ[in: D, out: D], ct : ℝ[batch: B, D]) -> ℝ[batch: B, model: D] {\n"
+        "  %4 : ℝ[batch: B, model: D] = call linear{B = B, In = D, Out = D}(x, w, ct)\n"
+        "  %5 : ℝ[batch: B, model: D] = add %4, x\n"
+        "  return %5\n"
+        "}\n"
+    )
+    assert agrees(program, "f", {"B": 2, "D": 3})
