@@ -394,11 +394,13 @@ def _key(dims: Mapping[str, int] | None) -> tuple[tuple[str, int], ...]:
 @contextmanager
 def _without_collector() -> Generator[None]:
     """No garbage collection meanwhile: trees, types and relations hold no cycles, and its passes would take a quarter
-    of the time."""
+    of the time. What was made counts as old afterwards, so that the next pass does not begin with all of it."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()

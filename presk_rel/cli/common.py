@@ -6,6 +6,7 @@ can be executed, 4 a bug in presk. Results go to stdout, diagnostics to stderr; 
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -50,6 +51,7 @@ class Report:
             self._print_json(outcome)
         else:
             self._print_text(outcome)
+        gc.freeze()  # the interpreter would look for cycles in everything once more before it ends
         sys.exit(outcome.status)
 
     def _guarded(self, body: Callable[[], Outcome]) -> Outcome:

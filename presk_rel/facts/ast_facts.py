@@ -7,6 +7,7 @@ walked with a work list, since chains of `let` and of operators may be ten thous
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
@@ -61,7 +62,7 @@ def ast_facts(sources: Sources) -> AstFacts:
     finally:
         if was_on:
             gc.enable()
-    return AstFacts(collector.rows, collector.spans)
+    return AstFacts(dict(collector.rows), collector.spans)
 
 
 @record
@@ -78,17 +79,25 @@ class _Place:
     optional: bool = False
     function: str | None = None
 
+    def moved(self, scope: str) -> _Place:
+        """The same in another scope. (`replace` would take a tenth of the time of all facts.)"""
+        return _Place(scope, self.types, self.owner, self.signature, self.in_dim, self.optional, self.function)
+
+    def sized(self, in_dim: bool) -> _Place:
+        """The same in or outside a dimension."""
+        return _Place(self.scope, self.types, self.owner, self.signature, in_dim, self.optional, self.function)
+
 
 @mutable
 class _Collector:
-    rows: dict[str, list[Row]] = field(default_factory=dict[str, list[Row]])
+    rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict[str, list[Row]](list))
     spans: dict[str, Span] = field(default_factory=dict[str, Span])
     _ordinals: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _mentions: dict[str, int] = field(default_factory=dict[str, int])
     _todo: list[tuple[Node, _Place]] = field(default_factory=list[tuple[Node, _Place]])
 
     def add(self, relation: str, *row: str | int) -> None:
-        self.rows.setdefault(relation, []).append(row)
+        self.rows[relation].append(row)
 
     # ------------------------------------------------------------------------------------------------ declarations
 
@@ -261,7 +270,7 @@ class _Collector:
                 self._push([annotation], place)
             case ast.Field(base=base):
                 self._field(node, place)
-                self._push([base], replace(place, in_dim=False) if place.in_dim else place)
+                self._push([base], place.sized(False) if place.in_dim else place)
             case _ if isinstance(node, ast.TypeExpr):
                 self._type(node, place)
             case _:
@@ -312,7 +321,7 @@ class _Collector:
         self.add("parent", scope, outer.scope)
         if outer.function is not None:
             self.add("within", scope, outer.function)
-        return replace(outer, scope=scope)
+        return outer.moved(scope)
 
     def _bind(self, scope: str, pattern: ast.Pattern, what: str) -> None:
         todo = [pattern]
@@ -325,7 +334,7 @@ class _Collector:
                     todo.extend(reversed(items))
 
     def _type(self, node: ast.TypeExpr, place: _Place) -> None:
-        dim = replace(place, in_dim=True)
+        dim = place.sized(True)
         match node:
             case ast.RealType(axes=axes) | ast.MaskType(axes=axes):
                 self._push([axis.dim for axis in axes], dim)
@@ -335,10 +344,10 @@ class _Collector:
                 self._push([inner], place)
             case ast.ParamsType(module=module):
                 arguments = place.scope if place.signature is None else f"{place.signature}()"
-                self._push([module], replace(place, scope=arguments))
+                self._push([module], place.moved(arguments))
             case ast.NamedType(path=path, dims=dims):
                 self._push(dims or (), dim)
-                self._push([path], replace(place, scope=place.types))
+                self._push([path], place.moved(place.types))
             case ast.TupleType(items=items):
                 self._push(items, place)
 

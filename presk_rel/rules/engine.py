@@ -52,9 +52,10 @@ def solve(
     """
     given = _checked(program, facts)
     chosen = _choose(program, given) if engine == "auto" else engine
-    inputs = _with_program_facts(program, given)
+    rows = _with_program_facts(program, given)
+    inputs = {name: table.keys() for name, table in rows.items()}
     if chosen == "embedded":
-        return Relations(program, inputs, chosen, solve_embedded(program, given).rows)
+        return Relations(program, inputs, chosen, solve_embedded(program, rows).rows)
     from presk_rel.rules.souffle import solve_souffle
 
     derived = {rule.head.relation for rule in program.rules}
@@ -73,11 +74,12 @@ def _choose(program: Program, facts: Mapping[str, Collection[Row]]) -> OneOf["so
     return "souffle" if souffle.available() and souffle.represents(program, facts) else "embedded"
 
 
-def _with_program_facts(program: Program, facts: Mapping[str, Collection[Row]]) -> dict[str, Collection[Row]]:
+def _with_program_facts(program: Program, facts: Mapping[str, Collection[Row]]) -> dict[str, dict[Row, None]]:
+    """A table may be copied without hashing its rows anew."""
     inputs = {name: dict.fromkeys(facts.get(name, ())) for name in program.relations}
     for fact in program.facts:
         inputs[fact.relation][fact.row] = None
-    return {name: rows.keys() for name, rows in inputs.items()}
+    return inputs
 
 
 def _checked(program: Program, facts: Mapping[str, Iterable[Row]]) -> dict[str, Collection[Row]]:
