@@ -182,6 +182,8 @@ def map_instance(instance: Instance, f: Callable[[Linear], Linear]) -> Instance:
 
 
 def map_shape(shape: Shape, f: Callable[[Linear], Linear]) -> Shape:
+    if not shape.axes:
+        return shape
     return Shape(shape.prefix, tuple(Axis(a.name, f(a.length)) for a in shape.axes))
 
 

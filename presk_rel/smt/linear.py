@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from presk_rel.diagnostics.record import record
 from presk_rel.smt.digits import digits
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+"""One object each, since equal objects that are the same need not be compared."""
 
 
 @record
@@ -20,6 +24,10 @@ class Linear:
 
     terms: tuple[tuple[str, Fraction], ...]
     const: Fraction
+
+    def __hash__(self) -> int:
+        """Without the coefficients, which take longer to hash than to compare."""
+        return hash((*[s for s, _ in self.terms], self.const.numerator))
 
     def __add__(self, other: Linear) -> Linear:
         return linear((*self.terms, *other.terms), self.const + other.const)
@@ -46,7 +54,10 @@ class Linear:
 
     def substitute(self, values: Mapping[str, Linear]) -> Linear:
         """Replace symbols by forms, all at once; symbols absent from `values` stay."""
-        if not any(s in values for s, _ in self.terms):
+        for s, _ in self.terms:
+            if s in values:
+                break
+        else:
             return self
         if self.const == 0 and len(self.terms) == 1:
             ((s, c),) = self.terms
@@ -92,9 +103,11 @@ def linear(terms: Iterable[tuple[str, Fraction]], const: Fraction) -> Linear:
     return Linear(tuple(sorted((s, c) for s, c in acc.items() if c)), const)
 
 
+@lru_cache(maxsize=4096)
 def constant(value: int | Fraction) -> Linear:
     return Linear((), Fraction(value))
 
 
+@lru_cache(maxsize=4096)
 def symbol(name: str) -> Linear:
-    return Linear(((name, Fraction(1)),), Fraction(0))
+    return Linear(((name, _ONE),), _ZERO)

@@ -74,18 +74,24 @@ class Unifier:
 
     def length(self, form: Linear) -> Linear:
         """`form` with every solved unknown replaced."""
-        while form.terms and any(s in self.lengths for s, _ in form.terms):
-            form = form.substitute(self.lengths)
+        while (replaced := form.substitute(self.lengths)) is not form:
+            form = replaced
         return form
 
     def shape(self, shape: Shape) -> Shape:
-        """`shape` with solved prefixes and lengths replaced."""
-        axes = shape.axes
-        prefix = shape.prefix
-        while prefix in self.prefixes:
-            front = self.prefixes[prefix]
-            prefix, axes = front.prefix, front.axes + axes
-        return Shape(prefix, tuple(Axis(a.name, self.length(a.length)) for a in axes))
+        """`shape` with solved prefixes and lengths replaced; itself where nothing is."""
+        shape = self.fronted(shape)
+        lengths = [self.length(a.length) for a in shape.axes]
+        if all(length is a.length for length, a in zip(lengths, shape.axes, strict=True)):
+            return shape
+        return Shape(shape.prefix, tuple(Axis(a.name, n) for a, n in zip(shape.axes, lengths, strict=True)))
+
+    def fronted(self, shape: Shape) -> Shape:
+        """`shape` with solved prefixes replaced."""
+        while shape.prefix in self.prefixes:
+            front = self.prefixes[shape.prefix]
+            shape = Shape(front.prefix, front.axes + shape.axes)
+        return shape
 
     def shallow(self, ty: IType) -> IType:
         """What `ty` is by now, at its head."""
@@ -342,6 +348,8 @@ class Unifier:
         """`form` as it is in the end: unknowns that nothing determined replaced by their defaults."""
         form = self.length(form)
         unknown = [s for s, _ in form.terms if s.startswith("?")]
+        if not unknown:
+            return form
         return form.substitute({s: d for s in unknown if (d := self.origin[s].default) is not None})
 
     def map_condition(self, condition: Condition) -> Condition | None:

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from presk_rel.diagnostics.record import mutable
 from presk_rel.elab.measure import Measures
-from presk_rel.elab.ty import Function, Idx, Mask, Real, Shape, TupleOf, Type, map_dims
+from presk_rel.elab.ty import Function, Hyper, Idx, Mask, Real, Shape, TupleOf, Type, map_dims
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Proven, Refuted
 from presk_rel.types.check.checker import Checker, bad
@@ -26,10 +26,18 @@ class Final:
     mentioned: dict[str, None] = field(default_factory=dict[str, None])
     unknown: dict[str, None] = field(default_factory=dict[str, None])
     untyped: bool = False
+    known: dict[int, tuple[Type, Type]] = field(default_factory=dict[int, "tuple[Type, Type]"])
+    """By identity: nothing is solved any more. What is known is kept alive, so that its identity stays its own."""
 
     def type(self, ty: Type) -> Type:
+        known = self.known.get(id(ty))
+        if known is None:
+            known = self.known[id(ty)] = (ty, self._fitting(ty))
+        return known[1]
+
+    def _fitting(self, ty: Type) -> Type:
         final = self._final(self.c.unifier.resolve(ty))
-        if not Measures().of(final).fits:
+        if not isinstance(final, Real | Idx | Mask | Hyper) and not Measures().of(final).fits:
             raise TooLarge
         return final
 
@@ -48,6 +56,8 @@ class Final:
             case Real(shape) | Idx(_, shape) | Mask(shape):
                 self._prefix(shape)
                 return map_dims(ty, self.length)
+            case Hyper():
+                return ty
             case _:
                 return map_dims(ty, self.length)
 
