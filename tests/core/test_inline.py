@@ -272,7 +272,7 @@ def test_zero_trees_are_not_written_out() -> None:
 def test_a_cotangent_may_be_named_otherwise_than_what_it_is_computed_from() -> None:
     """The last axis of x is `model` where it is called, and w calls it `in`."""
     program = parsed(
-        "fn linear{B In Out}(x : ℝ[batch: B, In], w : ℝ[in: In, out: Out], ct : ℝ[batch: B, Out]) -> ℝ[batch: B, In] {\n"
+        "fn linear{B In Out}(x : ℝ[batch: B, In], w : ℝ[in: In, Out], ct : ℝ[batch: B, Out]) -> ℝ[batch: B, In] {\n"
         "  %4 : ℝ[batch: B, In] = dot_vjp_l ct, w\n"
         "  %5 : ℝ[batch: B, In] = add %4, x\n"
         "  return %4\n"

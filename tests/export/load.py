@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from presk_rel.elab.ty import Applied, Composed, Instance, ModuleDef, Params, Real, Stacked, TupleOf, Type, field_type
+from presk_rel.elab.ty import Instance, Params, Real, Stacked, TupleOf, Type, field_names, field_type
 from presk_rel.exec.torch.run import _doubles
 from presk_rel.exec.values import (
     HyperValue,
@@ -26,7 +26,6 @@ from presk_rel.exec.values import (
     map_leaves,
     take,
 )
-from presk_rel.export.names import identifier
 from presk_rel.export.torch_file import Exported
 from presk_rel.pipeline import Session
 
@@ -52,9 +51,9 @@ def exported(path: Path, folder: Path, consts: dict[str, int]) -> tuple[Session,
     return session, module, made
 
 
-def argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
+def argument(made: Exported, ty: Type, value: Value) -> Any:
     """A value as the exported file takes it: trees are state dicts."""
-    return _argument(modules, ty, map_leaves(_plain, value))
+    return _argument(made, ty, map_leaves(_plain, value))
 
 
 def _plain(leaf: Leaf) -> Value:
@@ -63,12 +62,12 @@ def _plain(leaf: Leaf) -> Value:
     return leaf
 
 
-def _argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
+def _argument(made: Exported, ty: Type, value: Value) -> Any:
     match ty, value:
         case Params(instance), _:
-            return dict(state(modules, instance, value, ""))
+            return dict(state(made, instance, value, ""))
         case TupleOf(items), TupleValue(parts):
-            return tuple(_argument(modules, t, v) for t, v in zip(items, parts, strict=True))
+            return tuple(_argument(made, t, v) for t, v in zip(items, parts, strict=True))
         case _, Tensor(_, data):
             return torch.from_numpy(_doubles(data))
         case _, IndexTensor(_, _, data) | MaskTensor(_, data):
@@ -81,22 +80,19 @@ def _argument(modules: dict[str, ModuleDef], ty: Type, value: Value) -> Any:
             raise TypeError(type(value))
 
 
-def state(modules: dict[str, ModuleDef], instance: Instance, value: Any, front: str) -> Any:
+def state(made: Exported, instance: Instance, value: Any, front: str) -> Any:
     """The entries of a state dict: layer by layer where modules are stacked."""
-    match instance:
-        case Stacked(count, inner):
-            for i in range(int(count.const)):
-                yield from state(modules, inner, take(value, i), f"{front}{i}.")
-        case Composed(outer, inner):
-            yield from state(modules, outer, value.fields["outer"], f"{front}outer.")
-            yield from state(modules, inner, value.fields["inner"], f"{front}inner.")
-        case Applied(module):
-            for f in modules[module].fields:
-                ty = field_type(modules, instance, f.name)
-                if isinstance(ty, Real):
-                    yield f"{front}{identifier(f.name)}", _argument(modules, ty, value.fields[f.name])
-                elif isinstance(ty, Params):
-                    yield from state(modules, ty.instance, value.fields[f.name], f"{front}{identifier(f.name)}.")
+    modules = made.context.program.modules
+    if isinstance(instance, Stacked):
+        for i in range(int(instance.count.const)):
+            yield from state(made, instance.inner, take(value, i), f"{front}{i}.")
+        return
+    for name in field_names(modules, instance):
+        ty, key = field_type(modules, instance, name), f"{front}{made.context.field_path(instance, name)}"
+        if isinstance(ty, Real):
+            yield key, _argument(made, ty, value.fields[name])
+        elif isinstance(ty, Params):
+            yield from state(made, ty.instance, value.fields[name], f"{key}.")
 
 
 def furthest(found: Any, expected: Any) -> float:

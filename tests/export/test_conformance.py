@@ -47,14 +47,14 @@ def conforms(path: Path, folder: Path, entries: Iterable[str], consts: dict[str,
         function = program.functions[entry]
         numbers = {k: constant(n) for k, n in exact.dims.items()}
         types = [_closed(p.type, numbers) for p in function.params]
-        values = iter([argument(program.modules, t, v) for t, v in zip(types, exact.args, strict=True)])
+        values = iter([argument(made, t, v) for t, v in zip(types, exact.args, strict=True)])
         arguments = [
             next(values) if net is None else eval(made.constructor(_at(net, numbers)), module.__dict__)
             for net in made.parameters(entry)
         ]
         keywords = {name: exact.dims[dim] for dim, name in made.keywords(entry).items()}
         result = getattr(module, made.context.functions[entry])(*arguments, **keywords)
-        expected = argument(program.modules, _closed(function.result, numbers), exact.value)
+        expected = argument(made, _closed(function.result, numbers), exact.value)
         assert furthest(result, expected) < 1e-12, entry
 
 
