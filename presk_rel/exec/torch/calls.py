@@ -8,7 +8,7 @@ of the argument (more names for more results).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -141,12 +141,13 @@ def _arange(count: int, **_: Any) -> Array:
 
 def _select(x: Array, dim: int, index: int) -> Array:
     at = dim % len(x.sizes)
-    return x.viewed(x.sizes[:at] + x.sizes[at + 1 :], x.strides[:at] + x.strides[at + 1 :])
+    start = index % max(x.sizes[at], 1) * x.strides[at]
+    return x.viewed(x.sizes[:at] + x.sizes[at + 1 :], x.strides[:at] + x.strides[at + 1 :], start)
 
 
-def _narrow(x: Array, dim: int, _: int, length: int) -> Array:
+def _narrow(x: Array, dim: int, start: int, length: int) -> Array:
     at = dim % len(x.sizes)
-    return x.viewed((*x.sizes[:at], length, *x.sizes[at + 1 :]), x.strides)
+    return x.viewed((*x.sizes[:at], length, *x.sizes[at + 1 :]), x.strides, start * x.strides[at])
 
 
 def _unbind(x: Array) -> tuple[Array, ...]:
@@ -197,8 +198,8 @@ def _to(x: Array, dtype: str) -> Array:
     return x if x.dtype == dtype else pointwise([x], dtype)
 
 
-def _as_strided(x: Array, sizes: Any, strides: Any, _: int = 0) -> Array:
-    return x.viewed(sizes, strides)
+def _as_strided(x: Array, sizes: Any, strides: Any, start: int = 0) -> Array:
+    return replace(x, sizes=tuple(sizes), strides=tuple(strides), offset=start)
 
 
 _POINTWISE = (
@@ -221,7 +222,7 @@ def _aten(name: str, result: Callable[..., Result], overload: str, *into: str) -
 CALLS: dict[str, Call] = {
     **_torch(_POINTWISE, _real),
     **_torch(_COMPARED, _truth),
-    **_torch("rsub", _real, ""),
+    "torch.rsub": Call(_real, into=("torch.sub", "out")),
     **_torch("sum mean", _reduced),
     **_torch("softmax log_softmax _softmax _log_softmax cumsum", _dense_like),
     **_torch("mm bmm", _mm),

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
-from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
+from presk_rel.core.ir import Binding, Fold, Function, Op, Param, Prim, Program, Var, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
+from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.layouts import Array, fresh
@@ -24,6 +25,7 @@ from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, opera
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host
+from presk_rel.exec.torch.plan import Plan, plan
 from presk_rel.exec.torch.structure import hyper, structural
 from presk_rel.exec.torch.trace import Host, counted
 from presk_rel.exec.torch.writer import Line, Writer, printable
@@ -51,6 +53,7 @@ class Emitted:
     result: Node
     kernels: int
     env: Env
+    plan: Plan | None = None
 
 
 def _read(op: Op) -> Iterator[Var]:
@@ -335,8 +338,32 @@ def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unr
     text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
     source = file_text(emitter.writer, text, dtype, device)
-    kernels = counted(source, dtype, [taken(i.operand, dtype) for i in inputs])
-    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env)
+    read = [taken(i.operand, dtype) for i in inputs]
+    arenas = tuple(tuple(k for k, i in enumerate(inputs) if i.parameter == p.name) for p in trees(function))
+    planned = plan(source, dtype, read, arenas, groups(result))
+    kernels = counted(source, dtype, read) if planned is None else planned.kernels
+    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, planned)
+
+
+def trees(function: Function) -> list[Param]:
+    """The parameters whose leaves are reals only: one arena each."""
+    return [p for p in function.params if isinstance(p.type, Params)]
+
+
+def groups(result: Node) -> list[tuple[int, ...]]:
+    """The results of `compute` that lie in one arena: the leaves of a parameter tree; each other one alone."""
+    numbers = count()
+
+    def found(node: Node) -> list[tuple[int, ...]]:
+        match node:
+            case Single(operand):
+                return [] if on_host(operand) else [(next(numbers),)]
+            case Branch(Params(), _):
+                return [tuple(next(numbers) for x in operands_of(node) if not on_host(x))]
+            case Branch(_, parts):
+                return [g for _, part in parts for g in found(part)]
+
+    return found(result)
 
 
 def taken(x: Operand, dtype: str) -> Array | Host:

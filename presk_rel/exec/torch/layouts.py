@@ -11,8 +11,8 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A tensor before it exists: `name` in the trace, `root` the name of the tensor whose memory it is a view of. What
-    is `fixed` has the same memory in every run."""
+    """A tensor before it exists: `name` in the trace, `root` the name of the tensor whose memory it is a view of, from
+    entry `offset` on. What is `fixed` has the same memory in every run."""
 
     sizes: Sizes
     strides: Sizes
@@ -20,13 +20,21 @@ class Array:
     name: str = ""
     root: str = ""
     fixed: bool = True
+    offset: int = 0
+
+    @property
+    def entries(self) -> int:
+        return prod(self.sizes)
 
     @property
     def contiguous(self) -> bool:
-        return self.strides == dense(self.sizes) or viewed(self.sizes, self.strides, (prod(self.sizes),)) is not None
+        """Whether its entries lie next to each other in row-major order."""
+        needed = dense(self.sizes)
+        return self.entries == 0 or all(a == b for a, b, n in zip(self.strides, needed, self.sizes) if n != 1)
 
-    def viewed(self, sizes: Iterable[int], strides: Iterable[int]) -> Array:
-        return replace(self, sizes=tuple(sizes), strides=tuple(strides))
+    def viewed(self, sizes: Iterable[int], strides: Iterable[int], start: int = 0) -> Array:
+        """A view, from entry `start` of this one's memory on."""
+        return replace(self, sizes=tuple(sizes), strides=tuple(strides), offset=self.offset + start)
 
 
 def dense(sizes: Sequence[int]) -> Sizes:

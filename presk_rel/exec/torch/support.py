@@ -102,3 +102,16 @@ def double(value: Fraction) -> float:
 def whole_quotient(a: Fraction, b: Fraction) -> Fraction:
     """The quotient of naturals or integers: towards zero."""
     return Fraction(int(a / b))
+
+
+class small:  # noqa: N801  read as a word of generated code
+    """Torch's own kernels for what oneDNN is slow at on small tensors: the switch is torch's, for the whole process."""
+
+    __slots__ = ("was",)
+
+    def __enter__(self) -> None:
+        self.was = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        torch._C._set_mkldnn_enabled(self.was)

@@ -82,6 +82,8 @@ class Tracer:
     steps: list[Step] = field(default_factory=list[Step])
     launches: int = 0
     count: int = 0
+    arenas: dict[str, Array] = field(default_factory=dict[str, Array])
+    """The flat tensors that inputs are parts of, by root."""
     memo: dict[object, tuple[Any, int]] = field(default_factory=dict[object, tuple[Any, int]])
 
     # ------------------------------------------------------------------------------------------------- statements
@@ -96,7 +98,7 @@ class Tracer:
                     self.functions[name] = node
                 case ast.Assign([ast.Name(name)], value) if name not in known:
                     found = self.value(value, known)
-                    known[name] = replace(found, name=name, root=name) if isinstance(found, Array) else found
+                    known[name] = replace(found, name=name, root=name, fixed=True) if isinstance(found, Array) else found
                 case _:
                     pass
         self.steps, self.launches = [], 0
@@ -203,6 +205,8 @@ class Tracer:
             of = self.value(function.value, known)
             if isinstance(of, Array):
                 return self.method(function.attr, (of, *args), named)
+        if name == "float" and isinstance(args[0], str):
+            return float(args[0])
         return tuple(args[0]) if name == "tuple" and not isinstance(args[0], Host) else Host()
 
     def inner(self, name: str, args: list[Any]) -> Any:
@@ -228,10 +232,24 @@ class Tracer:
             return self.host(name)
         if name == "torch.clone":
             return self.copied(args[0], args[0].sizes)
+        if name == "torch.cat" and (joined := self.joined(args)) is not None:
+            return joined
         launches = 0 if name in FREE else row.launches
         if name == "support.sample" and args[1].dtype != "float64":
             launches += 1
         return self.added(name, tuple(args), named, row.result(*args, **named), launches, row)
+
+    def joined(self, args: list[Any]) -> Any:
+        """Parts that lie next to each other in one flat tensor already."""
+        parts = cast("tuple[Array, ...]", args[0])
+        whole, start = self.arenas.get(parts[0].root), parts[0].offset
+        for part in parts:
+            if part.root != parts[0].root or part.offset != start or not part.contiguous or len(part.sizes) != 1:
+                return None
+            start += part.entries
+        if whole is None or not self.buffers:
+            return None
+        return self.view("narrow", (whole, 0, parts[0].offset, start - parts[0].offset))
 
     def host(self, name: str) -> Host:
         if name.startswith("torch.") and name != "torch.device":
@@ -263,9 +281,7 @@ class Tracer:
         return self.added(name if method else f"torch.{name}", args, {}, found, 0, None, method=method)
 
     def copied(self, x: Array, sizes: tuple[int, ...], dtype: str = "") -> Any:
-        if self.buffers:
-            return self.added(COPY, (x,), {}, fresh(sizes, dtype or x.dtype), 1, _COPIES)
-        return self.added(COPY, (x,), {}, fresh(sizes, dtype or x.dtype), 1, None)
+        return self.added(COPY, (x,), {}, fresh(sizes, dtype or x.dtype), 1, _COPIES)
 
     def added(
         self,
