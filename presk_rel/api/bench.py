@@ -53,11 +53,12 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     if unknown:
         text = f"there is no baseline `{unknown[0]}` here; there are {', '.join(BASELINES)}"
         raise PreskError([Diagnostic("E7103", text, None)], exit_status=3)
-    inputs = [x for p in handle.function.params for x in handle.leaves(p.name, handle.example(p.name))]
-    sides: dict[str, Callable[[], Any]] = {"presk": lambda: handle.compiled.function(tuple(inputs))}
+    handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+    handle()
+    sides: dict[str, Callable[[], Any]] = {"presk": handle}
     for name in against:
         sides[name] = eager(program, handle) if name == "eager" else compiled(program, handle)
-    counted = {**sides, "presk": lambda: handle.compiled.generated(tuple(inputs))}  # inference mode hides kernels
+    counted = {**sides, "presk": handle.launch}
     kernels = {n: None if n == "compile" else len(dispatched(run)) for n, run in counted.items()}
     samples = _samples(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}

@@ -7,29 +7,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from presk_rel.api.program import classes
+from presk_rel.api.trees import Tree, nested, part, tree_of
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf
 from presk_rel.exec import keys
-from presk_rel.exec.torch.nodes import Branch, Node, Single
-from presk_rel.exec.torch.operand import Operand
-from presk_rel.exec.values import TreeValue, TupleValue, Value
+from presk_rel.exec.torch.bound import Bound, bound, lying, parted
 
 if TYPE_CHECKING:
     from presk_rel.api.program import Program
     from presk_rel.core.ir import Function
+    from presk_rel.exec.torch.operand import Operand
     from presk_rel.exec.torch.run import Compiled, Dtype
-
-Tree = Any
-"""A tensor, a tuple of trees, or a dict of trees by field."""
+    from presk_rel.exec.values import Value
 
 
 @dataclass(slots=True, eq=False)
 class Handle:
-    """A compiled function. Call it with its parameters by position or name; those that were bound may be left out.
+    """A compiled function. Call it with its parameters by position or name, or bind them and call it without any.
 
-    `source` is the generated Python, `kernels` how many kernels a call runs, `dims` the numbers it was compiled for."""
+    `handle(x, y)` computes into new tensors. `handle.bind(x=x, y=y)` puts the values where `handle()` reads them from
+    then on; `handle()` launches kernels and does nothing else, and gives the same tensors every time: what it computed
+    before is overwritten.
+
+    `source` is the generated Python, `kernels` how many kernels a bound call launches, `dims` the numbers it was
+    compiled for."""
 
     program: Program
     function: Function
@@ -39,10 +42,12 @@ class Handle:
     compiled: Compiled
     drawn: Mapping[str, Value]
     bound: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    """The memory of the parameters that are bound, leaf by leaf."""
     result: Tree = None
     """The value of the last call."""
-    _arenas: dict[str, Any] = field(default_factory=dict[str, Any])
     _trees: dict[str, Tree] = field(default_factory=dict[str, Tree])
+    _ready: Bound | None = None
+    _value: Tree = None
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -50,31 +55,135 @@ class Handle:
         """The function's value: a tensor, tuple or dict of tensors of `dtype` on `device` (indices are int64).
 
         TypeError for an unknown, repeated or missing argument; ValueError for one of the wrong shape."""
-        given = self._named(args, named)
-        inputs: list[Any] = []
-        for p in self.function.params:
-            if p.name in given:
-                inputs += self.leaves(p.name, given[p.name])
-            elif p.name in self.bound:
-                inputs += self.bound[p.name]
-            else:
-                raise TypeError(f"{self.function.name}: the argument `{p.name}` is missing")
-        with _torch().no_grad():
-            returned = self.compiled.generated(tuple(inputs))
-        self.result = tree_of(self.compiled.emitted.result, returned)
+        if args or named:
+            given = {name: self.leaves(name, value) for name, value in self._named(args, named).items()}
+            self.result = tree_of(self.compiled.emitted.result, self.compiled.function(self._inputs(given)))
+        else:
+            self.result = self._again()
         return self.result
 
+    def _again(self) -> Tree:
+        """A bound call."""
+        if self._ready is None:
+            inputs = self._inputs({})
+            if self.compiled.emitted.plan is None:
+                return tree_of(self.compiled.emitted.result, self.compiled.function(inputs))
+            self._ready = bound(self.compiled.emitted, self.compiled.generated, inputs)
+            self._value = tree_of(self.compiled.emitted.result, self._ready.run())
+            return self._value
+        found = self._ready.run()
+        return self._value if self._ready.same else tree_of(self.compiled.emitted.result, found)
+
+    def launch(self) -> None:
+        """A later bound call as a dispatch mode sees it: inference mode hides what torch launches."""
+        if self._ready is not None:
+            self._ready.launch()
+        else:
+            self.compiled.generated(self._inputs({}))
+
+    def _inputs(self, given: Mapping[str, list[Any]]) -> tuple[Any, ...]:
+        """All leaves in order: those given, else those bound."""
+        inputs: list[Any] = []
+        for p in self.function.params:
+            if p.name not in given and p.name not in self.bound:
+                raise TypeError(f"{self.function.name}: the argument `{p.name}` is missing")
+            inputs += given.get(p.name) or self.bound.get(p.name, [])
+        return tuple(inputs)
+
     def bind(self, **named: Tree) -> Handle:
-        """Fix arguments, checked and converted once; a later call may leave them out. Tensors that have the right dtype
-        and device already are not copied, so writing to them is seen by the next call."""
+        """Fix arguments, checked and converted once: `handle()` reads them, and another call may leave them out.
+
+        Trees whose leaves lie next to each other in one flat tensor (as `params` and the results of handles do) are
+        read where they lie, so that handles share them; everything else is copied into the handle's own memory."""
         for name, value in self._named((), named).items():
-            self.bound[name] = self.leaves(name, value)
+            leaves = [x.detach() if hasattr(x, "detach") else x for x in self.leaves(name, value)]
+            kept = self.bound.get(name)
+            if self._lying(name, leaves):
+                moved = kept is None or any(a.data_ptr() != b.data_ptr() for a, b in zip(kept, leaves, strict=True))
+                self._moved(name, leaves if kept is None or moved else kept, moved=moved)
+            elif kept is None:
+                self._moved(name, self._own(name, leaves), moved=True)
+            else:
+                for k, x in enumerate(leaves):
+                    self._write(name, kept, k, x)
         return self
+
+    def _moved(self, name: str, leaves: list[Any], *, moved: bool) -> None:
+        self.bound[name] = leaves
+        if moved:
+            self._ready = None
+
+    def _write(self, name: str, kept: list[Any], k: int, x: Any) -> None:
+        """A new value in the memory of a parameter's leaf k."""
+        if hasattr(kept[k], "copy_"):
+            kept[k].copy_(x)
+            return
+        kept[k] = x
+        if self._ready is not None:
+            self._ready.inputs[self._numbers(name)[k]] = x
+
+    def _numbers(self, name: str) -> list[int]:
+        """Which of all inputs are a parameter's."""
+        return [k for k, i in enumerate(self.compiled.emitted.inputs) if i.parameter == name]
+
+    def _flats(self, name: str) -> list[list[int]]:
+        """Which leaves of a parameter are the leaves of its trees."""
+        numbers = self._numbers(name)
+        return [[numbers.index(i) for i in t] for t in self.compiled.emitted.trees if t and t[0] in numbers]
+
+    def _lying(self, name: str, leaves: list[Any]) -> bool:
+        """Whether an argument is parameter trees only, each in one flat tensor already."""
+        flats = self._flats(name)
+        whole = bool(leaves) and sum(map(len, flats)) == len(leaves)
+        return whole and all(lying(_torch(), [leaves[k] for k in flat]) is not None for flat in flats)
+
+    def _own(self, name: str, leaves: list[Any]) -> list[Any]:
+        """New memory with these values: one flat tensor for each tree."""
+        found = [x.clone() if hasattr(x, "clone") else x for x in leaves]
+        for flat in self._flats(name):
+            parts = [found[k] for k in flat]
+            joined = _torch().cat([x.reshape(-1) for x in parts])
+            for k, view in zip(flat, parted(joined, parts), strict=True):
+                found[k] = view
+        return found
 
     @property
     def grads(self) -> Tree:
         """The last result: of a gradient, the tree of gradients."""
         return self.result
+
+    @property
+    def flats(self) -> tuple[Any, ...]:
+        """The flat tensors that the results of a bound call are parts of, one for each tree and other tensor, in order:
+        of a gradient, all gradients as one. Empty before the first bound call, and where a program is too long for one
+        plan."""
+        return self._ready.flats if self._ready is not None else ()
+
+    def advance(self) -> Tree:
+        """A bound call, whose results then become the first parameters of their types: one step of an optimizer on its
+        parameters and state. TypeError where no parameter has the type of a result."""
+        value = self()
+        results = self.function.result.items if isinstance(self.function.result, TupleOf) else (self.function.result,)
+        values = value if isinstance(self.function.result, TupleOf) else (value,)
+        free = list(self.function.params)
+        for ty, part_of in zip(results, values, strict=True):
+            found = next((p for p in free if p.type == ty), None)
+            if found is None:
+                raise TypeError(f"{self.function.name} has no parameter of type {ty}")
+            free.remove(found)
+            self._carry(found.name, part_of)
+        return value
+
+    def _carry(self, name: str, value: Tree) -> None:
+        kept, leaves = self.bound[name], self.leaves(name, value)
+        rest = set(range(len(kept)))
+        for flat in self._flats(name):
+            into, source = (lying(_torch(), [side[k] for k in flat]) for side in (kept, leaves))
+            if into is not None and source is not None:
+                into.copy_(source)
+                rest -= set(flat)
+        for k in sorted(rest):
+            self._write(name, kept, k, leaves[k])
 
     def _named(self, args: tuple[Tree, ...], named: dict[str, Tree]) -> dict[str, Tree]:
         names = [p.name for p in self.function.params]
@@ -112,7 +221,7 @@ class Handle:
         tensor = _torch().as_tensor(value).to(dtype=dtype, device=self.compiled.device)
         if tuple(tensor.shape) != operand.sizes:
             raise ValueError(f"`{where}` : {operand.type} has shape {list(operand.sizes)}, not {list(tensor.shape)}")
-        return tensor
+        return tensor.contiguous()
 
     # -------------------------------------------------------------------------------------------------- parameters
 
@@ -122,13 +231,14 @@ class Handle:
         (`arena`), so that an optimizer can step on that alone."""
         for p in self.function.params:
             if isinstance(p.type, Params) and p.name not in self._trees:
-                self._trees[p.name] = self._tree(p.name)
+                paths = [i.path for i in self.compiled.emitted.inputs if i.parameter == p.name]
+                own = self._own(p.name, self.leaves(p.name, self.example(p.name)))
+                self._trees[p.name] = nested(paths, own, self.drawn[p.name])
         return dict(self._trees)
 
     def arena(self, name: str) -> Any:
         """The flat tensor whose views `params[name]` are."""
-        self.params  # noqa: B018  makes the arenas
-        return self._arenas[name]
+        return lying(_torch(), self.leaves(name, self.params[name]))
 
     def example(self, name: str) -> Tree:
         """The value that `presk run` would synthesize for a parameter, as tensors."""
@@ -138,19 +248,6 @@ class Handle:
         inputs = [i for i in self.compiled.emitted.inputs if i.parameter == name]
         leaves = [to_torch(torch, self.compiled, at(self.drawn[name], i)) for i in inputs]
         return nested([i.path for i in inputs], leaves, self.drawn[name])
-
-    def _tree(self, name: str) -> Tree:
-        torch = _torch()
-        inputs = [i for i in self.compiled.emitted.inputs if i.parameter == name]
-        tree = self.example(name)
-        leaves = [part(tree, name, i.path) for i in inputs]
-        arena = torch.cat([x.reshape(-1) for x in leaves]) if leaves else torch.empty(0)
-        views, start = list[Any](), 0
-        for x in leaves:
-            views.append(arena[start : start + x.numel()].view(x.shape))
-            start += x.numel()
-        self._arenas[name] = arena
-        return nested([i.path for i in inputs], views, self.drawn[name])
 
     # ------------------------------------------------------------------------------------------------------- torch
 
@@ -238,47 +335,3 @@ def _drawable(fn: Function) -> bool:
 
 def _torch() -> Any:
     return import_module("torch")
-
-
-# ------------------------------------------------------------------------------------------------------------- trees
-
-
-def part(value: Tree, name: str, path: tuple[str, ...]) -> Any:
-    """A leaf of a tree. A dict may also be flat, its keys paths (`l1.w`), as a state dict is."""
-    whole = ".".join(path)
-    found: Any = value
-    try:
-        if isinstance(value, dict) and whole in value:
-            return cast("dict[str, Any]", value)[whole]
-        for step in path:
-            found = found[int(step) if isinstance(found, tuple | list) else step]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise TypeError(f"`{name}` has no part `{whole}`") from error
-    return found
-
-
-def tree_of(node: Node, returned: tuple[Any, ...]) -> Tree:
-    """Returned leaves as a tree."""
-    match node:
-        case Single(operand):
-            return returned[int(operand.name)]
-        case Branch(TupleOf(), parts):
-            return tuple(tree_of(v, returned) for _, v in parts)
-        case Branch(_, parts):
-            return {k: tree_of(v, returned) for k, v in parts}
-
-
-def nested(paths: list[tuple[str, ...]], leaves: list[Any], like: Value) -> Tree:
-    """Leaves by path as a tree of the form of a value."""
-    table = dict(zip(paths, leaves, strict=True))
-
-    def build(value: Value, path: tuple[str, ...]) -> Tree:
-        match value:
-            case TreeValue(fields):
-                return {n: build(v, (*path, n)) for n, v in fields.items()}
-            case TupleValue(items):
-                return tuple(build(v, (*path, str(i))) for i, v in enumerate(items))
-            case _:
-                return table[path]
-
-    return build(like, ())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from presk_rel.api.handle import tree_of
+from presk_rel.api.trees import tree_of
 from presk_rel.core.pullback import with_pullback
 from presk_rel.core.verify import verify
 from presk_rel.elab.ty import SCALAR_REAL, Idx, Mask, Params, Real

@@ -25,6 +25,8 @@ class Call:
     result: Callable[..., Result]
     launches: int = 1
     into: tuple[str, ...] = ()
+    more: tuple[Any, ...] = ()
+    """What the function of `into` takes besides."""
 
 
 def _arrays(args: Sequence[Any]) -> list[Array]:
@@ -203,7 +205,7 @@ def _as_strided(x: Array, sizes: Any, strides: Any, start: int = 0) -> Array:
 
 
 _POINTWISE = (
-    "add sub mul div neg relu exp tanh sqrt abs log sigmoid sin cos sign pow maximum minimum addcmul addcdiv where erf "
+    "add sub mul div neg exp tanh sqrt abs log sigmoid sin cos sign pow maximum minimum addcmul addcdiv where erf "
     "rsqrt reciprocal square log1p expm1"
 )
 _COMPARED = "lt le gt ge eq ne logical_not logical_and"
@@ -222,6 +224,7 @@ def _aten(name: str, result: Callable[..., Result], overload: str, *into: str) -
 CALLS: dict[str, Call] = {
     **_torch(_POINTWISE, _real),
     **_torch(_COMPARED, _truth),
+    "torch.relu": Call(_real, into=("torch.clamp_min", "out"), more=(0,)),
     "torch.rsub": Call(_real, into=("torch.sub", "out")),
     **_torch("sum mean", _reduced),
     **_torch("softmax log_softmax _softmax _log_softmax cumsum", _dense_like),

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from presk_rel.core.ir import Binding, Fold, Function, Op, Param, Prim, Program, Var, operands
+from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf, Type
@@ -53,7 +53,9 @@ class Emitted:
     result: Node
     kernels: int
     env: Env
-    plan: Plan | None = None
+    trees: tuple[tuple[int, ...], ...]
+    """The inputs that are the leaves of one parameter tree."""
+    plan: Plan | None
 
 
 def _read(op: Op) -> Iterator[Var]:
@@ -339,31 +341,28 @@ def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unr
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
     source = file_text(emitter.writer, text, dtype, device)
     read = [taken(i.operand, dtype) for i in inputs]
-    arenas = tuple(tuple(k for k, i in enumerate(inputs) if i.parameter == p.name) for p in trees(function))
-    planned = plan(source, dtype, read, arenas, groups(result))
+    trees = tuple(groups((s.nodes[p.name] for p in function.params), whole=True))
+    planned = plan(source, dtype, read, trees, groups([result]))
     kernels = counted(source, dtype, read) if planned is None else planned.kernels
-    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, planned)
+    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned)
 
 
-def trees(function: Function) -> list[Param]:
-    """The parameters whose leaves are reals only: one arena each."""
-    return [p for p in function.params if isinstance(p.type, Params)]
-
-
-def groups(result: Node) -> list[tuple[int, ...]]:
-    """The results of `compute` that lie in one arena: the leaves of a parameter tree; each other one alone."""
+def groups(nodes: Iterable[Node], *, whole: bool = False) -> list[tuple[int, ...]]:
+    """Which leaves lie in one flat tensor: those of a parameter tree. Leaves are numbered in order, without those of
+    the host unless `whole`; then only trees are listed, else every other leaf is one alone."""
     numbers = count()
 
     def found(node: Node) -> list[tuple[int, ...]]:
         match node:
             case Single(operand):
-                return [] if on_host(operand) else [(next(numbers),)]
+                own = () if on_host(operand) and not whole else (next(numbers),)
+                return [own] if own and not whole else []
             case Branch(Params(), _):
-                return [tuple(next(numbers) for x in operands_of(node) if not on_host(x))]
+                return [tuple(next(numbers) for _ in operands_of(node))]
             case Branch(_, parts):
                 return [g for _, part in parts for g in found(part)]
 
-    return found(result)
+    return [g for node in nodes for g in found(node)]
 
 
 def taken(x: Operand, dtype: str) -> Array | Host:

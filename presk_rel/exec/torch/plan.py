@@ -30,15 +30,16 @@ LIMIT = 50_000
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`source` is run in the namespace of the generated file. `bound(inputs, arenas)` takes the entry's inputs and a
-    flat tensor for each of `arenas` (the inputs that are its parts, in order), and gives `run`, the results of
-    `compute`, and the flat tensors of `groups` (the results that are its parts). `run(given)` takes what `prelude` gives
-    where `draws`, else nothing."""
+    flat tensor for each of `arenas` (the inputs that are its parts, in order) where it is `staged`, and gives `run`,
+    the results of `compute`, and the flat tensors of `groups` (the results that are its parts). `run(given)` takes
+    what `prelude` gives where `draws`, else nothing."""
 
     source: str
     kernels: int
     arenas: tuple[tuple[int, ...], ...]
     groups: tuple[tuple[int, ...], ...]
     draws: bool
+    staged: bool
 
 
 def plan(
@@ -70,9 +71,10 @@ def plan(
     planner = _Planner(list(tracer.steps), list(returned), [tuple(g) for g in groups])
     text = Text(planner.places(), dtype)
     names = [x.name if isinstance(x, Array) else "_" for x in inputs]
-    written = text.write(names, len(arenas), given, planner.steps, [x.name for x in planner.returned])
+    staged = any(x.name in tracer.arenas for s in planner.steps for x in arrays(s.args))
+    written = text.write(names, len(arenas) if staged else 0, given, planner.steps, [x.name for x in planner.returned])
     kernels = drawn + sum(s.launches for s in planner.steps)
-    return Plan(written, kernels, tuple(map(tuple, arenas)), tuple(planner.groups), text.draws)
+    return Plan(written, kernels, tuple(map(tuple, arenas)), tuple(planner.groups), text.draws, staged)
 
 
 @dataclass(slots=True)
@@ -122,12 +124,7 @@ class _Planner:
     def free(self, part: Array) -> bool:
         """Whether all of a buffer, and nothing else, is this part, and it has no place yet."""
         whole = self.sizes.get(part.root)
-        return (
-            whole is not None
-            and whole[0] == part.entries > 0
-            and part.contiguous
-            and part.root not in self.inside
-        )
+        return whole is not None and whole[0] == part.entries > 0 and part.contiguous and part.root not in self.inside
 
     def copy(self, part: Array, buffer: str, offset: int) -> Step:
         made = replace(fresh(part.sizes, part.dtype), name=f"{buffer}_{offset}", root=f"{buffer}_{offset}")
@@ -183,4 +180,3 @@ def _needed(steps: Sequence[Step], read: set[str]) -> list[Step]:
             kept.append(step)
             read |= {x.name for x in arrays(step.args)} | {x.name for x in arrays(tuple(step.keywords.values()))}
     return kept[::-1]
-

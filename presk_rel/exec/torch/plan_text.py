@@ -99,12 +99,12 @@ class Text:
     def into(self, step: Step) -> None:
         assert step.call is not None
         function, *names = step.call.into
-        args, keywords = list(step.args), dict(step.keywords)
+        args, keywords = [*step.args, *step.call.more], dict(step.keywords)
         if step.function == "torch.rsub":
             args.reverse()
         if step.function in ("torch.sum", "torch.mean") and len(args) == 1:
             args.append(())
-        numeric = step.function in _NUMBERS and self.dtype in ("float32", "float64") or step.function == "torch.rsub"
+        numeric = (step.function in _NUMBERS and self.dtype in ("float32", "float64")) or step.function == "torch.rsub"
         shown = [self.number(a) if numeric and isinstance(a, int | float) else self.shown(a) for a in args]
         shown += [f"{k}={self.shown(v)}" for k, v in keywords.items()]
         for name, x in zip(names, step.results, strict=True):
@@ -116,7 +116,9 @@ class Text:
         key = (float(value), self.dtype)
         if key not in self.numbers:
             self.numbers[key] = f"k{len(self.numbers)}"
-            self.made.append(f"{self.numbers[key]} = torch.tensor({self.shown(float(value))}, dtype=dtype, device=device)")
+            self.made.append(
+                f"{self.numbers[key]} = torch.tensor({self.shown(float(value))}, dtype=dtype, device=device)"
+            )
         return self.numbers[key]
 
     def function(self, name: str) -> str:
@@ -161,4 +163,3 @@ def _names(value: Any) -> list[str]:
     if isinstance(value, tuple | list):
         return [x for v in cast("Sequence[Any]", value) for x in _names(v)]
     return []
-

@@ -18,6 +18,7 @@ from presk_rel.core.ir import Program
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf
 from presk_rel.exec.shapes import Env, length
+from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.emit import Emitted, Input, emit
 from presk_rel.exec.torch.nodes import Branch, Node, Single
 from presk_rel.exec.torch.operand import Operand
@@ -43,8 +44,9 @@ DTYPES = {"f64": "float64", "f32": "float32", "bf16": "bfloat16"}
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """An entry ready to run: `function(inputs)` takes and returns a tuple of torch values in `emitted`'s order;
-    `generated` is the same without `inference_mode`. `parts` are the functions it consists of."""
+    """An entry ready to run: `function(inputs)` takes and returns a tuple of torch values in `emitted`'s order, by the
+    plan where there is one (`bound`); `generated` is the file's function as it stands, without `inference_mode`.
+    `parts` are the functions it consists of."""
 
     emitted: Emitted
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
@@ -85,6 +87,8 @@ def compile_entry(
     function = found.entry
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if emitted.plan is not None:
+            return bound(emitted, function, inputs).run()
         with torch.inference_mode():
             return function(inputs)
 

@@ -104,7 +104,7 @@ def whole_quotient(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(int(a / b))
 
 
-class small:  # noqa: N801  read as a word of generated code
+class small:
     """Torch's own kernels for what oneDNN is slow at on small tensors: the switch is torch's, for the whole process."""
 
     __slots__ = ("was",)

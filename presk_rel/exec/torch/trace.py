@@ -98,7 +98,9 @@ class Tracer:
                     self.functions[name] = node
                 case ast.Assign([ast.Name(name)], value) if name not in known:
                     found = self.value(value, known)
-                    known[name] = replace(found, name=name, root=name, fixed=True) if isinstance(found, Array) else found
+                    known[name] = (
+                        replace(found, name=name, root=name, fixed=True) if isinstance(found, Array) else found
+                    )
                 case _:
                     pass
         self.steps, self.launches = [], 0

@@ -16,10 +16,13 @@ from presk_rel.core.ir import Program
 from presk_rel.diagnostics import PreskError
 from presk_rel.elab.ty import Hyper
 from presk_rel.exec.inputs import prepare
+from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.calls import CALLS, DRAWS, FREE, VIEWS
 from presk_rel.exec.torch.dispatch import dispatched
+from presk_rel.exec.torch.emit import taken
 from presk_rel.exec.torch.layouts import Array, expanded, fresh, pointwise, viewed
-from presk_rel.exec.torch.run import Dtype, at, compile_entry, to_torch
+from presk_rel.exec.torch.run import DTYPES, Dtype, at, compile_entry, to_torch
+from presk_rel.exec.torch.trace import counted
 from presk_rel.pipeline import Session
 from tests.ad.random_programs import DIMS, random_program
 
@@ -32,13 +35,26 @@ FILES = sorted(p for folder in ("", "field", "tour") for p in (EXAMPLES / folder
 
 
 def counts(program: Program, entry: str, dims: dict[str, int], dtype: Dtype, *, unroll: bool) -> tuple[int, list[str]]:
-    """The kernels announced, and those dispatched."""
+    """The kernels announced for the plan, and those dispatched; those of the file as it stands agree as well."""
     given = {p.name: np.asarray(3) for p in program.functions[entry].params if isinstance(p.type, Hyper)}
-    bound, values = prepare(program, entry, given, dims, 0)
-    compiled = compile_entry(program, entry, bound.env, dtype, unroll=unroll)
-    args = dict(zip((p.name for p in bound.fn.params), values, strict=True))
+    drawn, values = prepare(program, entry, given, dims, 0)
+    compiled = compile_entry(program, entry, drawn.env, dtype, unroll=unroll)
+    args = dict(zip((p.name for p in drawn.fn.params), values, strict=True))
     inputs = tuple(to_torch(torch, compiled, at(args[i.parameter], i)) for i in compiled.emitted.inputs)
-    return compiled.emitted.kernels, dispatched(lambda: compiled.generated(inputs))
+    assert compiled.emitted.plan is not None
+    read = [taken(i.operand, DTYPES[dtype]) for i in compiled.emitted.inputs]
+    assert counted(compiled.emitted.source, DTYPES[dtype], read) == len(dispatched(lambda: compiled.generated(inputs)))
+    ready = bound(compiled.emitted, compiled.generated, inputs)
+    seen = dispatched(ready.launch)
+    same(compiled.generated(inputs), ready.run(), 1e-4 if dtype == "f32" else 1e-11)
+    return compiled.emitted.kernels, seen
+
+
+def same(expected: tuple[Any, ...], found: tuple[Any, ...], far: float) -> None:
+    for a, b in zip(expected, found, strict=True):
+        if isinstance(a, torch.Tensor):
+            assert a.dtype == b.dtype
+            assert torch.allclose(a.double(), b.double(), rtol=far, atol=far, equal_nan=True)
 
 
 def entries(session: Session) -> Iterator[tuple[str, dict[str, int]]]:
@@ -110,7 +126,7 @@ def strided(x: Any) -> Array:
     return Array(tuple(x.shape), x.stride(), "float32", "x", "x")
 
 
-def same(strides: tuple[int, ...], found: Any) -> bool:
+def equal(strides: tuple[int, ...], found: Any) -> bool:
     """Strides along axes of length one are nothing."""
     return all(a == b for a, b, n in zip(strides, found.stride(), found.shape, strict=True) if n != 1)
 
@@ -130,7 +146,7 @@ def test_layouts_are_torchs(seed: int):
     z = random_tensor(rng, sizes[rng.randint(0, len(sizes)) :])
     for args in ((x, y), (x, z), (x.expand((2, *sizes)), y)):
         found = torch.add(*args)
-        assert same(pointwise([strided(a) for a in args], "float32").strides, found)
+        assert equal(pointwise([strided(a) for a in args], "float32").strides, found)
     assert expanded(strided(z), (5, *sizes)).sizes == (5, *sizes)
     for target in ((-1,), (sizes[0], -1), (*sizes[:-2], -1)):
         full = tuple(x.reshape(target).shape)
