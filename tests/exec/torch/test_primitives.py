@@ -198,7 +198,7 @@ def test_a_prefix_lines_up_by_its_axes_whatever_their_lengths(shape: tuple[int, 
 def test_learned_positions_read_their_table_as_it_is():
     found = on_torch(program(COMPOUND), "learned_positions", {"A": 3, "B": 4}, {})
     assert "embedding" not in found.source
-    assert found.kernels == 0
+    assert found.kernels == 2  # results have memory of their own
 
 
 def test_every_primitive_has_its_row():
