@@ -145,6 +145,21 @@ class Session:
             value = run_torch(compiled, {p.name: v for p, v in zip(bound.fn.params, values, strict=True)})
         return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)
 
+    def launches(self, entry: str, dims: Mapping[str, int]) -> tuple[int | None, int | None]:
+        """The kernels that tier `emit` launches in one run of an entry in f32 on the CPU, as differentiated and as
+        optimized; None where a dim or a prefix is open, or where torch does not run it."""
+        from presk_rel.exec.inputs import bind
+        from presk_rel.exec.torch.emit import emit
+
+        def count(program: Program) -> int | None:
+            try:
+                env = bind(program, entry, {}, dims).env
+                return emit(program, entry, env, "float32", "cpu", unroll=False).kernels
+            except PreskError:
+                return None
+
+        return count(self.flat(entry)), count(self.optimized(entry, dims).program)
+
     def exported(self) -> Exported:
         """The program as readable PyTorch (spec: "PyTorch export"); checked first."""
         from presk_rel.export.torch_file import export_pytorch

@@ -54,8 +54,9 @@ def command(
         optimized, fused = program.optimized(name, bound), program.fused(name, bound)
         core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))
         figures = with_kernels(optimized.report, fused, program.seconds["fuse"])
-        document = {"entry": name, "core": core, "report": report_document(figures)}
-        text = core + ("\n\n" + report_text(figures) if with_report else "")
+        launches = program.launches(name, bound)
+        document = {"entry": name, "core": core, "report": report_document(figures, launches)}
+        text = core + ("\n\n" + report_text(figures, launches) if with_report else "")
         return Outcome(document, text)
 
     report.execute(body)

@@ -162,9 +162,18 @@ def test_opt_reports_fewer_bindings_and_kernels() -> None:
     before, after = ran.document["report"]["before"], ran.document["report"]["after"]
     assert after["bindings"] < before["bindings"]
     assert after["kernels"] < before["kernels"]
+    assert after["planned"] < before["planned"]
     assert after["flops"] < before["flops"]
     assert ran.document["report"]["gap"] == 0
     assert "kernels" in presk("opt", MLP, "--entry", "mse_grad", "--report").out
+
+
+def test_opt_announces_the_kernels_that_torch_launches() -> None:
+    announced = presk_json("opt", MLP, "--entry", "mse_grad", *DIMS, "--report").document["report"]["after"]["kernels"]
+    ran = presk_json("run", MLP, "--entry", "mse_grad", *DIMS, "--executor", "torch", "--dtype", "f32")
+    assert announced == ran.document["kernels"]
+    open_dims = presk_json("opt", MLP, "--entry", "mse_grad", "--report").document["report"]
+    assert open_dims["after"]["kernels"] is None
 
 
 def test_prove_verifies() -> None:
