@@ -53,7 +53,7 @@ def captured_by(node: TLambda) -> tuple[Captured, ...]:
             case TLet(pattern):
                 bound.update(_binders(pattern))
             case TLambda(param, pattern):
-                bound.add(param.id)
+                bound.update(b.id for b in (param, *e.more))
                 bound.update(_binders(pattern))
             case _:
                 pass

@@ -126,7 +126,7 @@ def _with_lambdas(fn: TFn, reading: Reading) -> list[Function]:
 
 
 def _lambda(fn: TFn, lifted: _Lifted, waiting: deque[_Lifted], reading: Reading) -> Function:
-    """`f.lambda0(captured…, param)`."""
+    """`f.lambda0(captured…, param)`, and what other parameters it has."""
     node = lifted.node
     body = _Body(fn, lifted.name, waiting, reading)
     for c in lifted.captured:
@@ -137,6 +137,8 @@ def _lambda(fn: TFn, lifted: _Lifted, waiting: deque[_Lifted], reading: Reading)
             body.env[c.binder] = name
     argument = body.param(node.param.name, node.param.type)
     body.env[node.param.id] = argument
+    for binder in node.more:
+        body.env[binder.id] = body.param(binder.name, binder.type)
     body.bind(node.pattern, argument, node.param.type, node.span)
     if not isinstance(node.type, FunctionType):
         raise PreskBug("lower", f"a lambda of type {node.type}")

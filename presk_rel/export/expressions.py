@@ -209,11 +209,13 @@ def definition(s: Scope, e: TLambda, name: str) -> Walk[str]:
 
 
 def _parameter(inner: Scope, e: TLambda) -> str:
-    """A parameter may hide a variable of its name, as in the source."""
+    """The parameters. The first may hide a variable of its name, as in the source."""
     binder = e.pattern.binder if isinstance(e.pattern, PVar) else e.param
     name = inner.seen.get(binder.name) or inner.bind(binder, top=True)
     inner.env[binder.id] = inner.env[e.param.id] = Py(name)
-    return name
+    for other in e.more:
+        inner.env[other.id] = Py(inner.bind(other, top=True))
+    return ", ".join([name, *(inner.env[other.id].text for other in e.more)])
 
 
 def tensor_of(e: TExpr, value: Py) -> Py:

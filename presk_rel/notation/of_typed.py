@@ -241,6 +241,8 @@ class _Function:
         else:
             shown = scope.shadow(e.pattern.binder if e.pattern is not None else e.param)
             scope.shown[e.param.id] = shown
+        if e.more:
+            shown = tuple_of((shown, *(scope.shadow(b) for b in e.more)))
         body = yield self.where(e.body, scope)
         return Cat(((Sign("λ"), LIST), (shown, LIST), (Sign("."), LIST), (Sign("space"), LIST), (body, LIST)), LIST)
 

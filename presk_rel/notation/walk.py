@@ -66,7 +66,7 @@ def bound_names(e: TExpr) -> Iterator[str]:
     """The names that a node's own binders have."""
     match e:
         case TLambda(param, pattern):
-            yield param.name
+            yield from (b.name for b in (param, *e.more))
             yield from _pattern_names(pattern)
         case TLet(pattern):
             yield from _pattern_names(pattern)

@@ -142,13 +142,15 @@ class TFunction:
 
 @record
 class TLambda:
-    """`λ pattern. body`: one parameter, `param`, taken apart by `pattern` when that is a tuple."""
+    """`λ pattern. body`: one parameter, `param`, taken apart by `pattern` when that is a tuple. `more` are the other
+    parameters where it is a function taken as a value."""
 
     param: Binder
     pattern: TPattern
     body: TExpr
     type: Type
     span: Span
+    more: tuple[Binder, ...] = ()
 
 
 @record

@@ -105,7 +105,8 @@ class Rewrite:
             case TFunction(fn, dims):
                 return TFunction(fn, self._dims(dims), ty, span)
             case TLambda(param, pattern):
-                return TLambda(self.binder(param), self.pattern(pattern), parts[0], ty, span)
+                more = tuple(self.binder(b) for b in node.more)
+                return TLambda(self.binder(param), self.pattern(pattern), parts[0], ty, span, more)
             case TLet(pattern):
                 return TLet(self.pattern(pattern), parts[0], parts[1], ty, span)
             case _:

@@ -108,6 +108,44 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
         "f",
         {"A": 2},
     ),
+    "functions of modules as values": (
+        """
+dim B
+module Lin{D : dim} {
+  param w : ℝ[D, D]  init = xavier_uniform
+  fn apply(x : ℝ[..., D]) -> ℝ[..., D] = x · w
+}
+module Add{D : dim} {
+  param w : ℝ[D, D]  init = xavier_uniform
+  fn h(x : ℝ[..., D], y : ℝ[..., D]) -> ℝ[..., D] = x · w - y
+  fn apply(x : ℝ[..., D], y : ℝ[..., D]) -> ℝ[..., D] =
+    let f = h
+    f(x, f(y, x))
+}
+module Net{D : dim} {
+  use both : Lin{D} ∘ Lin{D}
+  use more : stack{2}(Add{D})
+  use one : Add{D}
+  fn apply(x : ℝ[..., D]) -> ℝ[..., D] =
+    let f = both.apply
+    let g = more.apply
+    let k = one.apply
+    g(k(f(x), x), x)
+}
+model N = Net{3}
+model C = Lin{3} ∘ Add{3}
+fn composed(θ : params C, x : ℝ[b: B, 3]) -> ℝ[b: B, 3] =
+  let f = C.apply
+  f(θ, x, x)
+fn loss(θ : params N, τ : params C, x : ℝ[b: B, 3]) -> ℝ[] =
+  let f = N.apply
+  mean(f(θ, composed(τ, x))^2)
+fn f(θ : params N, τ : params C, x : ℝ[b: B, 3]) -> (params N, params C) =
+  (grad(λ t. loss(t, τ, x))(θ), grad(λ t. loss(θ, t, x))(τ))
+""",
+        "f",
+        {"B": 2},
+    ),
     "derivatives along": (
         "fn g(x : ℝ[a: A]) -> ℝ[a: A] = sin(x) * sum(x)\n\n"
         "fn f(x : ℝ[a: A], v : ℝ[a: A]) -> (ℝ[a: A], ℝ[a: A]) = (vjp(g)(x, v), jvp(g)(x, v))",

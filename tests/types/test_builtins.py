@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from presk_rel.facts.builtins import FUNCTIONS
+from presk_rel.types.builtins.table import BUILTINS
 from presk_rel.types.tree import TApply, TJvp, TPrim, TVjp
 from tests.types.programs import Checked, check
 
@@ -314,3 +316,7 @@ def test_the_counterexample_of_a_slice() -> None:
 )
 def test_builtins_wait_for_the_types_of_lambdas(expr: str) -> None:
     assert not body(f"let g = λ a. {expr}\n  g(x)", x="ℝ[seq: 6]", w="ℝ[6, 6]", k="key").diagnostics
+
+
+def test_every_builtin_of_the_language_has_a_row() -> None:
+    assert set(BUILTINS) == set(FUNCTIONS)

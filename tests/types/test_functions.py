@@ -99,6 +99,26 @@ def test_a_submodules_function_as_a_value_is_a_lambda() -> None:
     assert isinstance(body, TLet) and isinstance(body.value, TLambda)
 
 
+@pytest.mark.parametrize(
+    ("value", "params"),
+    [("h", 2), ("l.apply", 1), ("two.apply", 1), ("more.apply", 2), ("λ x. more.apply(x, x)", 1)],
+)
+def test_every_member_function_is_a_value_of_all_its_arguments(value: str, params: int) -> None:
+    text = LINEAR + (
+        "module Add {\n  param w : ℝ[3]\n  fn apply(x : ℝ[3], y : ℝ[3]) -> ℝ[3] = x * w + y\n}\n"
+        "module M {\n  use l : Linear{3, 3}\n  use two : Linear{3, 3} ∘ Linear{3, 3}\n  use more : stack{2}(Add)\n"
+        "  fn h(x : ℝ[3], y : ℝ[3]) -> ℝ[3] = l.apply(x) - y\n"
+        f"  fn apply(x : ℝ[3]) -> ℝ[3] =\n    let f = {value}\n    f({', '.join(['x'] * params)})\n}}\n"
+    )
+    assert accepted(text).result("M.apply") == "ℝ[3]"
+
+
+@pytest.mark.parametrize("model", ["stack{2}(Linear{3, 3})", "Linear{3, 3} ∘ Linear{3, 3}"])
+def test_the_function_of_a_stack_or_a_composition_takes_its_parameters_first(model: str) -> None:
+    text = f"{LINEAR}model N = {model}\nfn f(θ : params N, x : ℝ[3]) -> ℝ[3] =\n  let g = N.apply\n  g(θ, x)\n"
+    assert accepted(text).result("f") == "ℝ[3]"
+
+
 # ------------------------------------------------------------------------------------------------------------- grad
 
 

@@ -156,12 +156,24 @@ def test_an_exponent_is_a_natural(exponent: str) -> None:
     assert result(f"x ^ {exponent}", x="ℝ[D]") == "ℝ[D]"
 
 
-@pytest.mark.parametrize("exponent", ["-1", "0.5", "D", "n", "x", "(1, 2)"])
+@pytest.mark.parametrize(
+    ("exponent", "value"), [("2^3", 8), ("2^3^0", 2), ("(N / 32 + 1)", 3), ("(2 * 3 - 4)", 2), ("(-1)^500 ", 1)]
+)
+def test_an_exponent_is_put_together_of_naturals_and_constants(exponent: str, value: int) -> None:
+    tree = body(f"x^{exponent}", x="ℝ[D]").fn("f").body
+    assert isinstance(tree, TPrim) and (tree.op, tree.attrs) == ("pow", (value,))
+
+
+@pytest.mark.parametrize(
+    "exponent", ["-1", "0.5", "D", "n", "x", "(1, 2)", "(1 / 2)", "2^-1", "2^n", "(1 - 2)", "(1 / 0)"]
+)
 def test_other_exponents_are_refused(exponent: str) -> None:
     assert body(f"x ^ {exponent}", x="ℝ[D]", n="nat").codes == ["E2017"]
 
 
-@pytest.mark.parametrize(("base", "exponent"), [("x", "1000001"), ("n", "1001"), ("x", "9" * 30)])
+@pytest.mark.parametrize(
+    ("base", "exponent"), [("x", "1000001"), ("n", "1001"), ("x", "9" * 30), ("x", "9^9^9^9"), ("x", "2^30")]
+)
 def test_exponents_beyond_reason_are_refused(base: str, exponent: str) -> None:
     assert body(f"{base} ^ {exponent}", x="ℝ[D]", n="nat").codes == ["E2017"]
 

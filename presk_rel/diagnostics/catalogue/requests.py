@@ -58,6 +58,15 @@ PAGES: Final = (
         "limit",
     ),
     _page(
+        "E9001",
+        "not supported by this version",
+        "The program is right, and uses something that what was asked for does not have (exit status 3): PyTorch's "
+        "einsum has 52 letters, and the baselines of `presk bench` have no counterpart of some functions.",
+        "presk export wide_ein.psk --target pytorch",
+        "presk run wide_ein.psk --entry f",
+        "limit",
+    ),
+    _page(
         "E9999",
         "a bug in presk",
         "An internal invariant failed: exit status 4. The message names the pass. It is not a mistake of your program; "

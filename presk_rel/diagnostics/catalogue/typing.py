@@ -1,4 +1,4 @@
-"""E2003 … E2030, E9001, E9002: what is wrong in the body of a function."""
+"""E2003 … E2030, E9002: what is wrong in the body of a function."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ PAGES: Final = (
     _page(
         "E2017",
         "not an exponent",
-        "The exponent of ^ is a natural literal or a constant, up to a million (a thousand for hyperparameters). x^y "
+        "The exponent of ^ is a natural number: a literal, a constant or what + - * / ^ make of them, up to a million "
+        "(a thousand for hyperparameters). x^2^3 is x^8. x^y "
         "for a real y is exp(y * log(x)).",
         "fn f(x : ℝ[3], n : nat) -> ℝ[3] = x ^ n\n",
         "const N = 2\nfn f(x : ℝ[3]) -> ℝ[3] = x ^ N\n",
@@ -95,7 +96,8 @@ PAGES: Final = (
     _page(
         "E2020",
         "operator that has no meaning on values",
-        "⊗, | and ∘ join strategies and alternatives in configuration blocks, and modules in module expressions.",
+        "⊗, | and ∘ join strategies and alternatives in configuration blocks, and modules in module expressions. % is "
+        "part of `static assert a % k == 0`.",
         "fn f(x : ℝ[3]) -> ℝ[3] = x ⊗ x\n",
         "fn f(x : ℝ[3]) -> ℝ[3] = x * x\n",
     ),
@@ -216,17 +218,6 @@ PAGES: Final = (
         "fn g(x : ℝ[seq: 2, model: 3]) -> ℝ[seq: 2] = f(axis seq, x)\n",
         "fn f(axis a, x : ℝ[seq: 2, a: 3]) -> ℝ[seq: 2] = sum(axis a, x)\n"
         "fn g(x : ℝ[seq: 2, model: 3]) -> ℝ[seq: 2] = f(axis model, x)\n",
-    ),
-    _page(
-        "E9001",
-        "not supported by this version yet",
-        "The program is right as far as presk can see, and uses something of the language that this version does not "
-        "have.",
-        "module M { fn apply(x : ℝ[3]) -> ℝ[3] = x }\nmodel N = M ∘ M\n"
-        "fn f(θ : params N, x : ℝ[3]) -> ℝ[3] =\n  let g = N.apply\n  g(θ, x)\n",
-        "module M { fn apply(x : ℝ[3]) -> ℝ[3] = x }\nmodel N = M ∘ M\n"
-        "fn f(θ : params N, x : ℝ[3]) -> ℝ[3] =\n  let g = λ x. N.apply(θ, x)\n  g(x)\n",
-        "limit",
     ),
     _page(
         "E9002",

@@ -24,10 +24,7 @@ def is_derivative(c: Checker, expr: ast.Expr) -> bool:
 
 
 def call_builtin(c: Checker, name: str, args: Sequence[Arg], span: Span, at: Span, hint: IType | None) -> TExpr:
-    row = BUILTINS.get(name)
-    if row is None:
-        infer_all(c, args)
-        return c.error("E9001", f"`{name}` is not supported by this version yet", at)
+    row = BUILTINS[name]
     sorted_args = _sort(c, row, args, span)
     if sorted_args is None:
         infer_all(c, args)

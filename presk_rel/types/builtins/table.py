@@ -1,4 +1,4 @@
-"""The builtins, one row each. A builtin of the language without a row is E9001, a limit of this version."""
+"""The builtins, one row each. A test finds one of the language that has no row."""
 
 from __future__ import annotations
 

@@ -99,6 +99,29 @@ def function_of_module(c: Checker, instance: Instance, name: ast.Ident) -> Signa
     return None
 
 
+def arguments_of(c: Checker, instance: Instance, name: ast.Ident, span: Span) -> tuple[str, ...] | None:
+    """The names of the arguments that `instance.name` needs when it is taken as a value; None where it is none, which
+    is reported. A composition takes what its inner module takes."""
+    while isinstance(instance, Composed | Stacked):
+        instance = instance.inner
+    signature = function_of_module(c, instance, name)
+    return None if signature is None else needed(c, signature, span)
+
+
+def needed(c: Checker, signature: Signature, span: Span) -> tuple[str, ...] | None:
+    """The names of the parameters without a default; None, with E2023, for a function that is never a value."""
+    why = None
+    if any(p.node.is_axis for p in signature.params):
+        why = "takes an axis"
+    elif any(p.instance is not None for p in signature.params):
+        why = "takes a module"
+    if why is None:
+        return tuple(p.name for p in signature.params if p.node.default is None)
+    message = f"`{signature.core}` {why}, so it cannot be passed around"
+    c.error("E2023", message, span, help=f"call it inside a lambda: λ x. {signature.node.name.text}(…, x)")
+    return None
+
+
 def _through_stack(
     c: Checker, instance: Stacked, theta: TExpr, name: ast.Ident, args: Sequence[Arg], span: Span
 ) -> TExpr:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from presk_rel.elab.dims import path_text
 from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Mask, Params, Real, Shape, TupleOf, Type
 from presk_rel.syntax import ast
 from presk_rel.types.check.calls import pipe
 from presk_rel.types.check.checker import Blame, Checker, is_bad
 from presk_rel.types.check.contraction import contract
+from presk_rel.types.check.exponents import exponent_of
 from presk_rel.types.check.literals import number, only_literals
 from presk_rel.types.check.shapes import broadcast_shapes, no_broadcast
 from presk_rel.types.infer import Broken, IType, Meta, NumberKind, held, items_of, ity
@@ -85,8 +85,10 @@ def _step(c: Checker, node: ast.Binary, left: TExpr, right: TExpr | None, hint: 
         return c.broken(node.span)
     if node.op in COMPARISONS:
         return c.later(lambda: _comparison(c, node, left, other, hint), node.span)
-    where = "static assert a % k == 0" if node.op == "%" else "module expressions and configuration blocks"
-    return c.error("E2020", f"`{node.op}` is no operator of values", node.op_span, help=f"it belongs to {where}")
+    where = "it belongs to module expressions and configuration blocks"
+    if node.op == "%":
+        where = "a remainder stands in `static assert a % k == 0` only; that of two int is a - (a / k) * k"
+    return c.error("E2020", f"`{node.op}` is no operator of values", node.op_span, help=where)
 
 
 # ----------------------------------------------------------------------------------------------------- arithmetic
@@ -221,7 +223,7 @@ def _mixing_help(a: Type, b: Type) -> str | None:
 
 
 def _power(c: Checker, node: ast.Binary, left: TExpr) -> TExpr:
-    exponent = _exponent(c, node.right)
+    exponent = exponent_of(c, node.right)
     if exponent is None or is_bad(left):
         return c.broken(node.span)
     return c.later(lambda: _raised(c, node, left, exponent), node.span)
@@ -245,23 +247,6 @@ def _raised(c: Checker, node: ast.Binary, left: TExpr, exponent: int) -> TExpr |
     if exponent > limit:
         return c.error("E2017", f"the exponent {exponent} is beyond {limit}", node.right.span)
     return TPrim("pow", (exponent,), (left,), ty, node.span)
-
-
-def _exponent(c: Checker, expr: ast.Expr) -> int | None:
-    """A natural literal or constant."""
-    value = c.infer(expr)
-    if is_bad(value):
-        return None
-    if isinstance(value, TLiteral) and value.value.denominator == 1 and value.value >= 0:
-        return int(value.value)
-    what = f"`{path_text(expr)}`" if isinstance(expr, ast.Name | ast.Field) else "this"
-    c.error(
-        "E2017",
-        f"an exponent is a natural number or a constant, and {what} is none",
-        expr.span,
-        help="x^y for a real y is exp(y * log(x)); 1/x is a division; the square root is sqrt(x)",
-    )
-    return None
 
 
 def infer_negate(c: Checker, expr: ast.Negate, hint: IType | None) -> TExpr:

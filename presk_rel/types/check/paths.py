@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from presk_rel.diagnostics import Span
 from presk_rel.elab.context import BUILTIN
 from presk_rel.elab.declared import Declared
-from presk_rel.elab.dims import path_text
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Applied, Function, Hyper, Instance, Params, Type, field_names, field_type
+from presk_rel.elab.ty import Applied, Function, Hyper, Params, Type, field_names, field_type
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.call import call_builtin
 from presk_rel.types.check.applying import call_signature
 from presk_rel.types.check.arguments import Arg, Given
 from presk_rel.types.check.checker import Checker, is_bad
-from presk_rel.types.check.members import call_member, function_of_module
+from presk_rel.types.check.members import arguments_of, call_member, function_of_module, needed
 from presk_rel.types.check.places import Place, place_of, theta_of
 from presk_rel.types.infer import Broken, IType, Meta, function_of, held, ity, params_of
 from presk_rel.types.instantiate import instantiate
@@ -100,10 +99,8 @@ def _no_value(c: Checker, target: Declared, span: Span) -> TExpr:
 
 def _function(c: Checker, signature: Signature, target: Declared, expr: ast.Expr, hint: IType | None) -> TExpr:
     """A function of the file as a value. A sibling in the same module closes over θ, so it becomes a lambda."""
-    span, never = expr.span, _never_a_value(signature)
-    if never is not None:
-        return _refused(c, signature, never, span)
-    if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
+    span, names = expr.span, needed(c, signature, expr.span)
+    if names is None or signature.broken or signature.result is None or any(p.type is None for p in signature.params):
         return c.broken(span)
     if target.module is None:
         return _function_value(c, signature, signature.result, {}, span)
@@ -111,21 +108,7 @@ def _function(c: Checker, signature: Signature, target: Declared, expr: ast.Expr
     if theta is None:
         return c.broken(span)
     own = {d: symbol(d) for d in signature.module_dims}
-    if sum(p.node.default is None for p in signature.params) == 1:
-        return _eta(c, span, hint, lambda arg: call_signature(c, signature, own, (theta,), [arg], span))
-    return c.error(
-        "E2023",
-        f"`{signature.core}` reads the parameters of its module and takes several arguments, so it is no value",
-        span,
-        help=f"write λ x. {target.name}(x, …)",
-    )
-
-
-def _never_a_value(signature: Signature) -> str | None:
-    """Why a function cannot be passed around, whatever its type."""
-    if any(p.node.is_axis for p in signature.params):
-        return "takes an axis"
-    return "takes a module" if any(p.instance is not None for p in signature.params) else None
+    return _eta(c, span, hint, names, lambda args: call_signature(c, signature, own, (theta,), args, span))
 
 
 def _function_value(c: Checker, signature: Signature, result: Type, given: Mapping[str, Linear], span: Span) -> TExpr:
@@ -139,18 +122,33 @@ def _function_value(c: Checker, signature: Signature, result: Type, given: Mappi
 
 def _builtin(c: Checker, name: str, expr: ast.Expr, hint: IType | None) -> TExpr:
     """`gelu` as a value is λ x. gelu(x)."""
-    return _eta(c, expr.span, hint, lambda arg: call_builtin(c, name, [arg], expr.span, expr.span, None))
+    return _eta(c, expr.span, hint, ("x",), lambda args: call_builtin(c, name, args, expr.span, expr.span, None))
 
 
-def _eta(c: Checker, span: Span, hint: IType | None, body_of: Callable[[Arg], TExpr]) -> TExpr:
+def _eta(
+    c: Checker,
+    span: Span,
+    hint: IType | None,
+    names: Sequence[str],
+    body_of: Callable[[list[Arg]], TExpr],
+    tree: Params | None = None,
+) -> TExpr:
+    """What `body_of` calls, as a function of arguments of these names; of a parameter tree before them, if `tree`."""
     wanted = None if hint is None else c.unifier.shallow(hint)
-    known = isinstance(wanted, Function) and len(wanted.params) == 1
-    param = params_of(wanted)[0] if known and isinstance(wanted, Function) else c.unifier.fresh_type()
-    binder = c.binder(ast.Ident("x", span), param)
-    body = body_of(Arg("positional", None, Given(TVar(binder, binder.type, span), span), span))
+    count = len(names) + (tree is not None)
+    if count == 0:
+        return c.error("E2023", "a function without arguments is no value", span, help="call it where it is needed")
+    params: list[IType] = [c.unifier.fresh_type() for _ in range(count)]
+    if isinstance(wanted, Function) and len(wanted.params) == count:
+        params = list(params_of(wanted))
+    if tree is not None:
+        params[0], names = tree, ("θ", *names)
+    binders = [c.binder(ast.Ident(name, span), ty) for name, ty in zip(names, params, strict=True)]
+    body = body_of([Arg("positional", None, Given(TVar(b, b.type, span), span), span) for b in binders])
     if is_bad(body):
         return c.broken(span)
-    return TLambda(binder, PVar(binder), body, held(function_of([param], ity(body))), span)
+    ty = held(function_of(params, ity(body)))
+    return TLambda(binders[0], PVar(binders[0]), body, ty, span, tuple(binders[1:]))
 
 
 def _field(c: Checker, expr: ast.Field, hint: IType | None) -> TExpr:
@@ -167,35 +165,24 @@ def _of_place(c: Checker, place: Place, expr: ast.Field, hint: IType | None) -> 
         return c.broken(expr.span)
     if place.theta is not None and expr.name.text in field_names(c.program.elab.modules, place.instance):
         return _of_tree(c, place.theta, expr.name, expr.span) or c.broken(expr.span)
-    if place.theta is None:
+    if place.theta is None and isinstance(place.instance, Applied):
         return _member(c, place.instance, expr)
-    return _eta(c, expr.span, hint, lambda arg: call_member(c, place, expr.name, [arg], expr.span))
-
-
-def _member(c: Checker, instance: Instance, expr: ast.Field) -> TExpr:
-    """`net.apply` as a value: a function of the parameter tree and the arguments."""
-    if not isinstance(instance, Applied):
-        return c.error(
-            "E9001",
-            f"`{path_text(expr)}`, through a stack or a composition, as a value is not supported by this version yet",
-            expr.span,
-            help=f"write a lambda: λ x. {path_text(expr)}(θ, x)",
-        )
-    signature = function_of_module(c, instance, expr.name)
-    if signature is None:
+    names = arguments_of(c, place.instance, expr.name, expr.span)
+    if names is None:
         return c.broken(expr.span)
-    never = _never_a_value(signature)
-    if never is not None:
-        return _refused(c, signature, never, expr.span)
+    tree = Params(place.instance) if place.theta is None else None
+    return _eta(c, expr.span, hint, names, lambda args: call_member(c, place, expr.name, args, expr.span), tree)
+
+
+def _member(c: Checker, instance: Applied, expr: ast.Field) -> TExpr:
+    """`net.apply` as a value: a function of the parameter tree and the arguments."""
+    signature = function_of_module(c, instance, expr.name)
+    if signature is None or needed(c, signature, expr.span) is None:
+        return c.broken(expr.span)
     if signature.broken or signature.result is None or any(p.type is None for p in signature.params):
         return c.broken(expr.span)
     given = dict(zip(signature.module_dims, instance.args, strict=False))
     return _function_value(c, signature, signature.result, given, expr.span)
-
-
-def _refused(c: Checker, signature: Signature, why: str, span: Span) -> TExpr:
-    message = f"`{signature.core}` {why}, so it cannot be passed around"
-    return c.error("E2023", message, span, help=f"call it inside a lambda: λ x. {signature.node.name.text}(…, x)")
 
 
 def _of_tree(c: Checker, base: TExpr, name: ast.Ident, span: Span) -> TExpr | None:
