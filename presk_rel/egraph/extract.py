@@ -23,7 +23,10 @@ class Choice:
 
 
 Choices = dict[ClassId, list[Choice]]
-"""Per class, cheapest first."""
+"""Per class, its ways."""
+
+Components = dict[ClassId, tuple[int, int]]
+"""Per class the number and the size of its strongly connected component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +39,32 @@ class Extraction:
     gap: float
 
 
+CHEAP = 10**8
+"""What costs less than this part of a whole program (a number) is given away while its choices are made: a number that
+many read would tie all of them together."""
+
+
 def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
-    """The cheapest acyclic selection for `root`; None if there is none. `limit` bounds the solver in seconds of its
-    deterministic clock; when it runs out the best selection found is returned with its gap."""
+    """The cheapest acyclic selection for `root`, up to numbers; None if there is none. `limit` bounds the solver in
+    seconds of its deterministic clock; when it runs out the best selection found is returned with its gap."""
     kept = prune(choices, root)
     best = tree_cost(kept)
     if root not in best:
         return None
     hint = selection(best, root)
     kept = {c: [x for x in ways if x.needs <= best.keys()] for c, ways in kept.items() if c in best}
-    kept, free = settled(reachable(undominated(kept, frozenset(), {}), root), root)
+    problem = settled(kept, root, total(hint) // CHEAP)
+    kept = problem.choices
     if all(len(ways) == 1 for ways in kept.values()):
-        chosen = selection({c: ways[0] for c, ways in kept.items()}, root)
+        chosen = min(selection({c: ways[0] for c, ways in kept.items()}, root), hint, key=total)
         return Extraction(chosen, total(chosen), 0.0)
     from presk_rel.egraph.extract_parts import solve
 
     start = tree_cost(kept)
-    found = solve(kept, selection(start, root), free, limit)
+    found = solve(problem, selection(start, root), limit)
     better = min(selection({**start, **found.choice}, root), hint, key=total)
-    return Extraction(better, total(better), found.gap(total(better)))
+    given_away = sum(way.cost for c, way in better.items() if c in problem.cheap)
+    return Extraction(better, total(better), found.gap(total(better) - given_away))
 
 
 def total(chosen: dict[ClassId, Choice]) -> int:
@@ -81,37 +91,74 @@ def reachable(choices: Choices, root: ClassId) -> Choices:
     return {c: choices.get(c, []) for c in sorted(seen)}
 
 
-def undominated(choices: Choices, free: frozenset[ClassId], component: dict[ClassId, tuple[int, int]]) -> Choices:
-    """Without choices that need no less and cost no less than another of their class. What is `free` (needed anyway)
-    counts only within a cyclic component, where the order still matters."""
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is left to choose. `needed` are the classes that every selection needs; `cheap` others that cost next to
+    nothing. Neither ties what needs it together: both are `free`."""
+
+    choices: Choices
+    needed: frozenset[ClassId]
+    cheap: frozenset[ClassId]
+
+    @property
+    def free(self) -> frozenset[ClassId]:
+        return self.needed | self.cheap
+
+
+def settled(choices: Choices, root: ClassId, cheap: int) -> Problem:
+    """Choices without those that lose once it is known which classes are free; up to `cheap` a class costs nothing."""
+    trees = trees_of(choices, frozenset())
+    small = frozenset(c for c, cost in trees.cost.items() if cost <= cheap)
+    kept = reachable({c: [trees.best[c]] if c in small else ways for c, ways in choices.items()}, root)
+    problem = Problem(kept, frozenset(), small & kept.keys())
+    while True:
+        found = reachable(undominated(problem.choices, problem.free), root)
+        needed = _needed(found, root)
+        same = needed == problem.needed and sum(map(len, found.values())) == sum(map(len, problem.choices.values()))
+        problem = Problem(found, needed, (small & found.keys()) - needed)
+        if same:
+            return problem
+
+
+def undominated(choices: Choices, free: frozenset[ClassId]) -> Choices:
+    """Without choices that cost no less than another of their class even if all that only the other one needs had to be
+    paid for it. What is `free` counts only within a cyclic component, where the order still matters."""
+    component = components(choices)
+    trees = trees_of(choices, free)
     out: Choices = {}
     for c, ways in choices.items():
-        kept: list[tuple[Choice, frozenset[ClassId]]] = []
-        open_ = [(x, _open(c, x, free, component)) for x in ways]
-        for way, needs in sorted(open_, key=lambda x: (x[0].cost, len(x[1]), len(x[0].needs), x[0].key)):
-            if not any(better <= needs for _, better in kept):
-                kept.append((way, needs))
-        out[c] = [way for way, _ in kept]
+        if len(ways) > 1:
+            out[c] = _undominated(c, ways, free, component, trees.cost)
+        else:
+            out[c] = ways
     return out
 
 
-def _open(
-    c: ClassId, way: Choice, free: frozenset[ClassId], component: dict[ClassId, tuple[int, int]]
-) -> frozenset[ClassId]:
+def _undominated(
+    c: ClassId, ways: list[Choice], free: frozenset[ClassId], component: Components, cost: dict[ClassId, int]
+) -> list[Choice]:
+    """A choice may take the place of another one if that makes no cycle: what it needs besides has a tree without c."""
+    kept: list[tuple[Choice, frozenset[ClassId]]] = []
+    open_ = [(x, _open(c, x, free, component)) for x in ways]
+    whole = {x.key: x.cost + sum(cost[n] for n in needs) for x, needs in open_}
+    for way, needs in sorted(open_, key=lambda x: (whole[x[0].key], len(x[1]), len(x[0].needs), x[0].key)):
+        if not any(_replaces(c, better, there - needs, way, component, cost) for better, there in kept):
+            kept.append((way, needs))
+    return [way for way, _ in kept]
+
+
+def _replaces(
+    c: ClassId, better: Choice, besides: frozenset[ClassId], way: Choice, component: Components, cost: dict[ClassId, int]
+) -> bool:
+    if better.cost + sum(cost[n] for n in besides) > way.cost:
+        return False
+    return all(component[n][0] != component[c][0] for n in besides)
+
+
+def _open(c: ClassId, way: Choice, free: frozenset[ClassId], component: Components) -> frozenset[ClassId]:
     if way.needs.isdisjoint(free):
         return way.needs
     return frozenset(n for n in way.needs if n not in free or component[n][0] == component[c][0])
-
-
-def settled(choices: Choices, root: ClassId) -> tuple[Choices, frozenset[ClassId]]:
-    """Choices without those that lose once it is known which classes every selection needs; and these classes."""
-    free: frozenset[ClassId] = frozenset()
-    while True:
-        found = _needed(choices, root)
-        if found == free:
-            return choices, free
-        free = found
-        choices = reachable(undominated(choices, free, components(choices)), root)
 
 
 def _needed(choices: Choices, root: ClassId) -> frozenset[ClassId]:
@@ -130,31 +177,46 @@ def _needed(choices: Choices, root: ClassId) -> frozenset[ClassId]:
 # ------------------------------------------------------------------------------------------------ the first answer
 
 
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Per class that has one, its cheapest tree: the cost, and the choice at its root (none where it is free)."""
+
+    cost: dict[ClassId, int]
+    best: dict[ClassId, Choice]
+
+
 def tree_cost(choices: Choices) -> dict[ClassId, Choice]:
-    """The choice of least cost as a tree, per class that has one (Knuth's generalization of Dijkstra's algorithm)."""
+    """The choice of least cost as a tree, per class that has one."""
+    return trees_of(choices, frozenset()).best
+
+
+def trees_of(choices: Choices, free: frozenset[ClassId]) -> Trees:
+    """Knuth's generalization of Dijkstra's algorithm; what is free costs nothing where it is needed."""
     users: dict[ClassId, list[tuple[ClassId, Choice]]] = {}
     missing: dict[int, int] = {}
-    heap: list[tuple[int, ClassId, int, Choice]] = []
+    heap: list[tuple[int, ClassId, int, Choice | None]] = [(0, c, -1, None) for c in sorted(free)]
     for c, ways in choices.items():
         for way in ways:
             missing[id(way)] = len(way.needs)
             for need in way.needs:
                 users.setdefault(need, []).append((c, way))
             if not way.needs:
-                heapq.heappush(heap, (way.cost, c, way.key, way))
-    cost: dict[ClassId, int] = {}
-    best: dict[ClassId, Choice] = {}
+                heap.append((way.cost, c, way.key, way))
+    heapq.heapify(heap)
+    found = Trees({}, {})
     while heap:
         so_far, c, _, way = heapq.heappop(heap)
-        if c in cost:
+        if c in found.cost:
             continue
-        cost[c], best[c] = so_far, way
+        found.cost[c] = so_far
+        if way is not None:
+            found.best[c] = way
         for user, using in users.get(c, []):
             missing[id(using)] -= 1
-            if missing[id(using)] == 0 and user not in cost:
-                amount = using.cost + sum(cost[n] for n in using.needs)
+            if missing[id(using)] == 0 and user not in found.cost:
+                amount = using.cost + sum(found.cost[n] for n in using.needs)
                 heapq.heappush(heap, (amount, user, using.key, using))
-    return best
+    return found
 
 
 def selection(best: dict[ClassId, Choice], root: ClassId) -> dict[ClassId, Choice]:
@@ -172,11 +234,11 @@ def selection(best: dict[ClassId, Choice], root: ClassId) -> dict[ClassId, Choic
 # ------------------------------------------------------------------------------------------------ components
 
 
-def components(choices: Choices) -> dict[ClassId, tuple[int, int]]:
+def components(choices: Choices) -> Components:
     """Tarjan's strongly connected components, iteratively: per class the number and the size of its component."""
     index: dict[ClassId, int] = {}
     low: dict[ClassId, int] = {}
-    found: dict[ClassId, tuple[int, int]] = {}
+    found: Components = {}
     path: list[ClassId] = []
     for start in choices:
         if start in index:
@@ -209,7 +271,7 @@ def _close(
     index: dict[ClassId, int],
     low: dict[ClassId, int],
     path: list[ClassId],
-    found: dict[ClassId, tuple[int, int]],
+    found: Components,
 ) -> None:
     if parent is not None:
         low[parent] = min(low[parent], low[c])

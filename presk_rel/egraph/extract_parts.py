@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from presk_rel.egraph.extract import Choice, Choices, ClassId, components
-
-Components = dict[ClassId, tuple[int, int]]
+from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, Problem, components
 
 FEW = 1_000
 """Selections of a part that are tried one by one."""
@@ -28,13 +26,14 @@ class Solved:
         return max(0.0, 1 - self.bound / max(1, cost))
 
 
-def solve(choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], limit: float) -> Solved:
-    """The cheapest acyclic selection, or the best found within the limit. `free` are the classes that every selection
-    needs. A part without an answer keeps the hint."""
+def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float) -> Solved:
+    """The cheapest acyclic selection, or the best found within the limit; cheap classes are not counted. A part without
+    an answer keeps the hint."""
+    choices, free = problem.choices, problem.free
     component = components(choices)
     parts = _parts(choices, free, component)
     chosen = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
-    bound = float(sum(choices[c][0].cost for c in free if len(choices[c]) == 1))
+    bound = float(sum(choices[c][0].cost for c in problem.needed if len(choices[c]) == 1))
     size = sum(len(choices[c]) for part in parts for c in part)
     for part in parts:
         inner = {c: choices[c] for c in part}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, IntVar
 
-from presk_rel.egraph.extract import Choice, Choices, ClassId
-from presk_rel.egraph.extract_parts import Components, Solved
+from presk_rel.egraph.extract import Choice, Choices, ClassId, Components
+from presk_rel.egraph.extract_parts import Solved
 
 LARGE, TOO_LARGE = 3_000, 20_000
 """Choices in one program beyond which its relaxation is not built in full, and beyond which it is not solved at all:

@@ -135,7 +135,6 @@ _CONSTANT_FACTORS = (
         "(mul (mul :type t x y) (const :value c :type s))",
         ("(scalar-type s)", "(type x u)", "(type root t)", "(real-type t)", "(real y)"),
         "(x · c) · y = (x · y) · c",
-        "expand",
         guards=("(varying x)", "(factor c)", "(tensor y)"),
     ),
     Rule(
@@ -144,26 +143,7 @@ _CONSTANT_FACTORS = (
         "(mul (mul :type t x y) (const :value c :type s))",
         ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)"),
         "x · (y · c) = (x · y) · c",
-        "expand",
         guards=("(varying x)", "(factor c)", "(tensor x)"),
-    ),
-    Rule(
-        "mul.const-in-left",
-        "(mul :type t (mul :type t x y) (const :value c :type s))",
-        "(mul (mul :type u x (const :value c :type s)) y)",
-        ("(scalar-type s)", "(type x u)", "(real x)", "(real y)"),
-        "(x · y) · c = (x · c) · y",
-        "expand",
-        guards=("(varying x)", "(factor c)", "(tensor x)", "(tensor y)"),
-    ),
-    Rule(
-        "mul.const-in-right",
-        "(mul :type t (mul :type t x y) (const :value c :type s))",
-        "(mul x (mul :type u y (const :value c :type s)))",
-        ("(scalar-type s)", "(type y u)", "(real x)", "(real y)"),
-        "(x · y) · c = x · (y · c)",
-        "expand",
-        guards=("(varying x)", "(factor c)", "(tensor x)", "(tensor y)"),
     ),
 )
 
