@@ -141,18 +141,19 @@ def _undominated(
     kept: list[tuple[Choice, frozenset[ClassId]]] = []
     open_ = [(x, _open(c, x, free, component)) for x in ways]
     whole = {x.key: x.cost + sum(cost[n] for n in needs) for x, needs in open_}
+
+    def loses(way: Choice, needs: frozenset[ClassId]) -> bool:
+        for better, there in kept:
+            besides = there - needs
+            acyclic = all(component[n][0] != component[c][0] for n in besides)
+            if acyclic and better.cost + sum(cost[n] for n in besides) <= way.cost:
+                return True
+        return False
+
     for way, needs in sorted(open_, key=lambda x: (whole[x[0].key], len(x[1]), len(x[0].needs), x[0].key)):
-        if not any(_replaces(c, better, there - needs, way, component, cost) for better, there in kept):
+        if not loses(way, needs):
             kept.append((way, needs))
     return [way for way, _ in kept]
-
-
-def _replaces(
-    c: ClassId, better: Choice, besides: frozenset[ClassId], way: Choice, component: Components, cost: dict[ClassId, int]
-) -> bool:
-    if better.cost + sum(cost[n] for n in besides) > way.cost:
-        return False
-    return all(component[n][0] != component[c][0] for n in besides)
 
 
 def _open(c: ClassId, way: Choice, free: frozenset[ClassId], component: Components) -> frozenset[ClassId]:

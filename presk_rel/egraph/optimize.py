@@ -26,6 +26,7 @@ from presk_rel.egraph.instances import Instance
 from presk_rel.egraph.language import INPUT, Encoded, Terms
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.parts import Part, parts_of
+from presk_rel.egraph.placement import placed
 from presk_rel.egraph.proof import Proof, TermId
 from presk_rel.egraph.prove import trivial_proof, write_proof
 from presk_rel.egraph.rule import Rule
@@ -122,6 +123,7 @@ class _Optimizer:
         known = len(terms)
         for instance in instances:
             closure.add(instance)
+        graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]))
         canonicalize(terms, closure, known)
         self.lap("close")
         found = self.extracted(graph, terms, start, parts)

@@ -17,8 +17,8 @@ Stop = Literal["saturated", "e-nodes", "instances", "seconds", "rounds"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`e_nodes` counts those of the loaded program too; `instances` is what rules may log. At least four times the
-    program's size is always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and
+    """`e_nodes` counts those of the loaded program too; `instances` is what rules may log. `times` the program's size is
+    always allowed. `seconds` is a safety net: a run that meets it may differ from another one, and
     its report says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow
     the graph: on gradients, more than four make the choice harder and the result no better. `growth` is how often one
     of them, or a rule that pairs nodes, may match in a step (or as often as the program has nodes)."""
@@ -30,6 +30,7 @@ class Limits:
     simplifications: int = 1_000
     growth: int = 5_000
     solver: float = 2.0
+    times: int = 4
 
 
 @dataclass(slots=True)
@@ -52,9 +53,9 @@ class _Run:
     stop: Stop | None = None
 
     def over(self) -> bool:
-        if self.nodes > max(self.limits.e_nodes, 4 * self.before):
+        if self.nodes > max(self.limits.e_nodes, self.limits.times * self.before):
             self.stop = "e-nodes"
-        elif self.instances > max(self.limits.instances, 4 * self.before):
+        elif self.instances > max(self.limits.instances, self.limits.times * self.before):
             self.stop = "instances"
         elif monotonic() > self.deadline:
             self.stop = "seconds"

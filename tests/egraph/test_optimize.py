@@ -235,8 +235,8 @@ def test_folds_are_left_as_they_are_and_their_operands_are_not():
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(e_nodes=0, instances=10**6), "e-nodes"),
-        (Limits(instances=0, e_nodes=10**6), "instances"),
+        (Limits(e_nodes=0, instances=10**6, times=1), "e-nodes"),
+        (Limits(instances=0, e_nodes=10**6, times=1), "instances"),
         (Limits(seconds=0.0), "seconds"),
         (Limits(simplifications=1), "rounds"),
     ],

@@ -33,7 +33,7 @@ def _of(pattern: str, argument: str, type_: str = "") -> str:
 
 
 def _scaling(name: str, pattern: str, kind: str) -> Rule:
-    """`f(x · c) = f(x) · c`: factors move outwards only. (Both ways, a chain of maps has them in all places.)"""
+    """`f(x · c) = f(x) · c`: factors move outwards only, and inwards in `egraph.placement`."""
     constant = "(const :value c :type s)"
     return Rule(
         f"{name}.scale-out",
@@ -42,20 +42,6 @@ def _scaling(name: str, pattern: str, kind: str) -> Rule:
         ("(type x u)", "(type root t)", "(scalar-type s)", "(real x)"),
         f"{kind} is linear: f(x · c) = f(x) · c",
         guards=(*_GUARDS.get(name, ()), "(factor c)"),
-    )
-
-
-def _lowering(name: str, pattern: str, kind: str) -> Rule:
-    """`f(x) · c = f(x · c)` where x has fewer entries than `f(x)`."""
-    constant = "(const :value c :type s)"
-    return Rule(
-        f"{name}.scale-in",
-        f"(mul :type t {_of(pattern, 'x', 't')} {constant})",
-        _of(pattern, f"(mul :type u x {constant})"),
-        ("(type x u)", "(scalar-type s)", "(real x)"),
-        f"{kind} is linear: f(x) · c = f(x · c)",
-        "expand",
-        ("(factor c)",),
     )
 
 
@@ -74,7 +60,6 @@ def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
 
 RULES: tuple[Rule, ...] = (
     *(_scaling(*row) for row in _MAPS),
-    *(_lowering(*row) for row in _MAPS if row[0].startswith(("broadcast_like", "mean_vjp"))),
     *(_additivity(*row, op, sign) for row in _MAPS for op, sign in (("add", "+"), ("sub", "-"))),
     *(
         Rule(
