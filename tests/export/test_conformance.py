@@ -108,7 +108,7 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
         "f",
         {"A": 2},
     ),
-    "functions of modules as values": (
+    "member functions as values": (
         """
 dim B
 module Lin{D : dim} {
