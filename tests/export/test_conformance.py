@@ -110,7 +110,6 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
     ),
     "member functions as values": (
         """
-dim B
 module Lin{D : dim} {
   param w : ℝ[D, D]  init = xavier_uniform
   fn apply(x : ℝ[..., D]) -> ℝ[..., D] = x · w

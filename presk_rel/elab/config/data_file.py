@@ -63,20 +63,43 @@ def _header(header: dict[str, Any]) -> DataHeader:
     sample = None if parsed is None else _closed(parsed)
     if sample is None:
         raise BadDataFile("its `presk.sample` is no type of tensors with numbers for all lengths")
-    counts = [_samples(tensor) for name, tensor in header.items() if name != "__metadata__"]
-    if len(counts) != len(list(leaves(sample))):
-        raise BadDataFile(f"it has {len(counts)} tensors, and a sample has {len(list(leaves(sample)))}")
-    if len(set(counts)) != 1:
+    tensors = {name: _lengths(tensor) for name, tensor in header.items() if name != "__metadata__"}
+    parts = dict(leaves(sample))
+    if len(tensors) != len(parts):
+        raise BadDataFile(f"it has {len(tensors)} tensors, and a sample has {len(parts)}")
+    counts = {first for first, *_ in tensors.values()}
+    if len(counts) != 1:
         raise BadDataFile("its tensors differ in their first axis, which counts the samples")
-    return DataHeader(sample, counts[0])
+    _compare(tensors, parts)
+    return DataHeader(sample, counts.pop())
 
 
-def _samples(tensor: Any) -> int:
+def _lengths(tensor: Any) -> tuple[int, ...]:
+    """The shape of a tensor: at least the axis that counts samples."""
     shape = cast(dict[str, Any], tensor).get("shape") if isinstance(tensor, dict) else None
-    first = cast(list[Any], shape)[0] if isinstance(shape, list) and shape else None
-    if not isinstance(first, int) or first < 0:
+    lengths = tuple(cast("list[Any]", shape)) if isinstance(shape, list) else ()
+    if not lengths or not all(isinstance(n, int) and n >= 0 for n in lengths):
         raise BadDataFile("one of its tensors has no first axis, which counts the samples")
-    return first
+    return lengths
+
+
+def _compare(tensors: dict[str, tuple[int, ...]], parts: dict[str, Type]) -> None:
+    """Raises BadDataFile unless every part of a sample has its tensor: the one named by its path, `0` or `1.0`, or, in
+    a file of other names, one of its shape."""
+    wanted = {path: _numbers(part) for path, part in parts.items()}
+    if wanted.keys() != tensors.keys():
+        wanted = dict(zip(sorted(tensors, key=lambda n: tensors[n][1:]), sorted(wanted.values()), strict=True))
+    for name, lengths in tensors.items():
+        if lengths[1:] != wanted[name]:
+            shape, sample = list(lengths), list(wanted[name])
+            raise BadDataFile(
+                f"its tensor `{name}` has the shape {shape}, and by `presk.sample` a sample of it has the shape {sample}"
+            )
+
+
+def _numbers(part: Type) -> tuple[int, ...]:
+    axes = part.shape.axes if isinstance(part, Real | Idx | Mask) else ()
+    return tuple(int(axis.length.const) for axis in axes)
 
 
 def _closed(expr: ast.TypeExpr) -> Type | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from presk_rel.pipeline import Session
 from tests.elab.config.data import write
@@ -112,6 +114,14 @@ def test_a_mismatch_shows_both_types(tmp_path: Path) -> None:
         ("(ℝ[3], ℝ[])", ((7, 3),), "it has 1 tensors, and a sample has 2"),
         ("(ℝ[3], ℝ[])", ((7, 3), (6,)), "its tensors differ in their first axis"),
         ("ℝ[]", ((),), "one of its tensors has no first axis"),
+        (
+            "ℝ[3]",
+            ((7, 4),),
+            "its tensor `0` has the shape [7, 4], and by `presk.sample` a sample of it has the shape [3]",
+        ),
+        ("(ℝ[3], ℝ[4])", ((7, 4), (7, 3)), "its tensor `0` has the shape [7, 4], and"),
+        ("(ℝ[3], ℝ[4])", ((7, 3), (7, 4, 1)), "its tensor `1` has the shape [7, 4, 1], and"),
+        ("ℝ[3]", ((7,),), "its tensor `0` has the shape [7], and"),
     ],
 )
 def test_e2010_for_what_is_no_data_file(
@@ -143,3 +153,13 @@ def test_a_folder_is_no_data_file(tmp_path: Path) -> None:
 def test_w0002_while_there_is_no_file(tmp_path: Path) -> None:
     ((code, _),) = found(program(tmp_path))
     assert code == "W0002"
+
+
+def test_tensors_of_other_names_are_told_by_their_shapes(tmp_path: Path) -> None:
+    session = program(tmp_path, "(ℝ[batch: B, 3], ℝ[batch: B, 4])")
+    tensors = {"y": np.zeros((7, 4), np.float32), "x": np.zeros((7, 3), np.float32)}
+    save_file(tensors, tmp_path / "data/t.psk.d", {"presk.sample": "(ℝ[3], ℝ[4])"})
+    assert found(session) == []
+    save_file({**tensors, "y": np.zeros((7, 5))}, tmp_path / "data/t.psk.d", {"presk.sample": "(ℝ[3], ℝ[4])"})
+    ((_, message),) = found(session)
+    assert "its tensor `y` has the shape [7, 5]" in message
