@@ -91,10 +91,8 @@ def _compare(tensors: dict[str, tuple[int, ...]], parts: dict[str, Type]) -> Non
         wanted = dict(zip(sorted(tensors, key=lambda n: tensors[n][1:]), sorted(wanted.values()), strict=True))
     for name, lengths in tensors.items():
         if lengths[1:] != wanted[name]:
-            shape, sample = list(lengths), list(wanted[name])
-            raise BadDataFile(
-                f"its tensor `{name}` has the shape {shape}, and by `presk.sample` a sample of it has the shape {sample}"
-            )
+            wants = [lengths[0], *wanted[name]]
+            raise BadDataFile(f"its tensor `{name}` has the shape {list(lengths)}, and by `presk.sample` it is {wants}")
 
 
 def _numbers(part: Type) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 
-def write(path: Path, sample: str | None, *shapes: tuple[int, ...]) -> None:
-    tensors = {str(i): np.zeros(shape, np.float32) for i, shape in enumerate(shapes)}
+def write(path: Path, sample: str | None, *shapes: tuple[int, ...], **named: tuple[int, ...]) -> None:
+    given = {**{str(i): shape for i, shape in enumerate(shapes)}, **named}
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in given.items()}
     save_file(tensors, path, None if sample is None else {"presk.sample": sample})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from presk_rel.pipeline import Session
 from tests.elab.config.data import write
@@ -117,7 +115,7 @@ def test_a_mismatch_shows_both_types(tmp_path: Path) -> None:
         (
             "ℝ[3]",
             ((7, 4),),
-            "its tensor `0` has the shape [7, 4], and by `presk.sample` a sample of it has the shape [3]",
+            "its tensor `0` has the shape [7, 4], and by `presk.sample` it is [7, 3]",
         ),
         ("(ℝ[3], ℝ[4])", ((7, 4), (7, 3)), "its tensor `0` has the shape [7, 4], and"),
         ("(ℝ[3], ℝ[4])", ((7, 3), (7, 4, 1)), "its tensor `1` has the shape [7, 4, 1], and"),
@@ -157,9 +155,8 @@ def test_w0002_while_there_is_no_file(tmp_path: Path) -> None:
 
 def test_tensors_of_other_names_are_told_by_their_shapes(tmp_path: Path) -> None:
     session = program(tmp_path, "(ℝ[batch: B, 3], ℝ[batch: B, 4])")
-    tensors = {"y": np.zeros((7, 4), np.float32), "x": np.zeros((7, 3), np.float32)}
-    save_file(tensors, tmp_path / "data/t.psk.d", {"presk.sample": "(ℝ[3], ℝ[4])"})
+    write(tmp_path / "data/t.psk.d", "(ℝ[3], ℝ[4])", y=(7, 4), x=(7, 3))
     assert found(session) == []
-    save_file({**tensors, "y": np.zeros((7, 5))}, tmp_path / "data/t.psk.d", {"presk.sample": "(ℝ[3], ℝ[4])"})
-    ((_, message),) = found(session)
+    write(tmp_path / "data/t.psk.d", "(ℝ[3], ℝ[4])", y=(7, 5), x=(7, 3))
+    ((_, message),) = found(Session(session.path))
     assert "its tensor `y` has the shape [7, 5]" in message
