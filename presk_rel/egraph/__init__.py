@@ -13,5 +13,6 @@ cost, choices, extract,        what programs cost, and the cheapest one
 parts                          the entry and the bodies of folds, which share one e-graph
 decode                         terms → Core
 render_proof, term_text        a proof as text and JSON
+folds/                         folds made smaller before the e-graph
 checker, checker_ends, denote  the independent checker, which shares none of the above but `proof` and `rule`
 """

@@ -8,7 +8,8 @@ every body of a fold,
 2. every rule step is an instance of its rule: both sides match under the substitution, both have one type, and all
 conditions hold;
 3. every congruence step uses lemmas proven before, and every lemma's steps lead from its left side to its right;
-4. the last lemma says `start = end`;
+4. the sides of every change of a fold are the same when folds are read up to the laws that it names;
+5. the last lemma says `start = end`;
 
 and, folds of the start terms having the start terms of their bodies, and folds of the end terms the end terms
 (`egraph.checker_ends`), `start` of the entry denotes what the entry computes, and `end` what the optimized program
@@ -31,7 +32,8 @@ from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker_ends import Ends
 from presk_rel.egraph.checker_rules import Bound, Sexp, attributes, constant_fact, entries, parts, read, tensors
-from presk_rel.egraph.proof import CongruenceStep, Lemma, Proof, RuleStep, Term
+from presk_rel.egraph.folds.laws import FOLD_LAWS
+from presk_rel.egraph.proof import CongruenceStep, FoldStep, Lemma, Proof, RuleStep, Step, Term
 from presk_rel.egraph.rule import Rule
 from presk_rel.elab.ty import SCALAR_REAL, Real, Type
 
@@ -136,12 +138,14 @@ class _Checker:
         if not lemmas or (lemmas[-1].left, lemmas[-1].right) != (self.proof.start, self.proof.end):
             yield Refusal(None, None, "the last lemma is not `start = end`")
 
-    def step_problem(self, step: RuleStep | CongruenceStep, lemma: int) -> str | None:
+    def step_problem(self, step: Step, lemma: int) -> str | None:
         match step:
             case RuleStep():
                 return self.rule_problem(step)
             case CongruenceStep():
                 return self.congruence_problem(step, lemma)
+            case FoldStep():
+                return self.fold_problem(step)
 
     def congruence_problem(self, step: CongruenceStep, lemma: int) -> str | None:
         before, after = self.proof.terms[step.before], self.proof.terms[step.after]
@@ -161,6 +165,16 @@ class _Checker:
             if k not in equal and a != b:
                 return f"operand {k} differs and no lemma is given"
         return None
+
+    def fold_problem(self, step: FoldStep) -> str | None:
+        unknown = [law for law in step.laws if law not in FOLD_LAWS]
+        if unknown or not step.laws:
+            return f"no law `{unknown[0]}`" if unknown else "a fold changes by no law"
+        if self.proof.terms[step.before].type != self.proof.terms[step.after].type:
+            return "the folds have different types"
+        if self.ends.same_folds(self.proof, step.before, step.after, frozenset(step.laws)):
+            return None
+        return f"the folds differ in more than {', '.join(step.laws)}"
 
     def rule_problem(self, step: RuleStep) -> str | None:
         rule = self.rules.get(step.rule)

@@ -4,13 +4,13 @@ its end terms, with the end terms of these bodies, the program after."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from presk_rel.core.ir import Binding, DimArgs, Fold, Function, Param, Prim, Program
 from presk_rel.core.verify import problems
-from presk_rel.egraph.denote import denote
-from presk_rel.egraph.denote_terms import Terms
+from presk_rel.egraph.denote import denote, denote_all
+from presk_rel.egraph.denote_terms import Terms, Value
 from presk_rel.egraph.proof import Proof, Term
 from presk_rel.elab.ty import Type, map_dims
 from presk_rel.smt.linear import Linear, constant
@@ -26,6 +26,10 @@ class Ends:
     before: Program
     after: Program
     dims: Mapping[str, int]
+    known: dict[tuple[str, str, frozenset[str]], dict[str, Value]] = field(
+        default_factory=dict[tuple[str, str, frozenset[str]], "dict[str, Value]"]
+    )
+    table: Terms = field(default_factory=Terms)
 
     def problems(self) -> Iterator[str]:
         """A fold whose body has no proof, a body with two or with none to be one of."""
@@ -40,6 +44,18 @@ class Ends:
         folds = (t for part in self.proof.parts for t in part.terms if t.op == "fold")
         for name in sorted({str(t.attrs[1]) for t in folds} - set(names[1:])):
             yield f"there is no proof for the body {name}"
+        yield from self._cycles()
+
+    def _cycles(self) -> Iterator[str]:
+        """What is proven about a body may be used in proofs about functions that fold it, not the other way."""
+        below = {part.entry: {str(t.attrs[1]) for t in part.terms if t.op == "fold"} for part in self.proof.parts}
+        while below:
+            free = [name for name, named in below.items() if not named & below.keys()]
+            if not free:
+                yield f"the proofs for {', '.join(sorted(below))} need each other"
+                return
+            for name in free:
+                del below[name]
 
     def parameters(self, function: str) -> dict[str, Type]:
         """The parameters of the entry or of a body, with their types."""
@@ -66,6 +82,21 @@ class Ends:
             value = denote(program, self.proof.entry, table, self.dims)
             if denote(self._program(end), self.proof.entry, table) != value:
                 yield f"the {end} term is not what {what} computes"
+
+    def same_folds(self, part: Proof, before: int, after: int, laws: frozenset[str]) -> bool:
+        """Whether two terms differ in folds only, and in nothing but what the laws say: with the bodies as they start,
+        or as they end."""
+        for end in ("start", "end"):
+            key = (part.entry, end, laws)
+            if key not in self.known:
+                program = self._program(end)
+                whole = self._straight(part, len(part.terms) - 1, whole=True)
+                functions = {**program.functions, part.entry: whole}
+                self.known[key] = denote_all(Program(program.modules, functions), part.entry, self.table, laws)
+            values = self.known[key]
+            if values[_name(before, part.terms[before])] == values[_name(after, part.terms[after])]:
+                return True
+        return False
 
     def _program(self, end: End) -> Program:
         """The program that the parts are at one end."""

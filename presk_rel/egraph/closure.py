@@ -14,7 +14,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
-from presk_rel.egraph.instances import Instance
+from presk_rel.egraph.instances import FoldChange, Instance
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.proof import TermId
 
@@ -48,7 +48,7 @@ class Closure:
     """All consequences of rule instances, over the terms of a table. Terms made later are taken in by `extend`."""
 
     terms: Terms
-    instances: list[Instance] = field(default_factory=list[Instance])
+    instances: list[Instance | FoldChange] = field(default_factory=list["Instance | FoldChange"])
     _leader: list[int] = field(default_factory=list[int])
     _size: list[int] = field(default_factory=list[int])
     _users: list[list[TermId]] = field(default_factory=list[list[TermId]])
@@ -97,7 +97,7 @@ class Closure:
             self._sign(t)
         self._flush()
 
-    def add(self, instance: Instance) -> None:
+    def add(self, instance: Instance | FoldChange) -> None:
         """Merge the sides of an instance."""
         self.extend()
         self.instances.append(instance)

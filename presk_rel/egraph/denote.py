@@ -2,8 +2,7 @@
 
 Two functions with the same denotation here compute the same real numbers. It serves to check that inlining, the
 encoding of the proof's terms and the extraction back to Core lost nothing, and shares no code with them (nor with the
-executors). Calls, closures, trees and tuples are resolved; a fold is a term whose attribute is the denotation of its
-body on bound variables, so that bodies are compared up to their names.
+executors). Calls, closures, trees and tuples are resolved; folds are read by `egraph.denote_folds`.
 """
 
 from __future__ import annotations
@@ -13,22 +12,13 @@ from dataclasses import dataclass
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Prim, Program, Vjp
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.denote_terms import (
-    Branch,
-    FunctionValue,
-    Lengths,
-    Tensor,
-    Terms,
-    Value,
-    leaves,
-    map_leaves,
-    shape_of,
-)
+from presk_rel.egraph.denote_terms import FunctionValue, Lengths, Tensor, Terms, Value, shape_of
 from presk_rel.elab.ty import Idx, Mask, Real, Shape, Type, map_dims
 from presk_rel.smt.linear import Linear, constant
 
-DEEPEST_FOLDS = 50
-"""Folds inside folds; beyond this the checker gives up rather than recurse."""
+MOST_BINDINGS = 5_000_000
+"""Reading folds up to laws reads their bodies several times, and folds in bodies as often again; beyond this the
+checker gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +58,35 @@ class Frame:
         return found[0] + (len(self.prefix) if shape.prefix is not None else 0)
 
 
+@dataclass(slots=True)
+class Reading:
+    """One reading of a program: the table of terms, and the laws up to which folds are read (`egraph.denote_folds`)."""
+
+    program: Program
+    terms: Terms
+    laws: frozenset[str] = frozenset()
+    bindings_left: int = MOST_BINDINGS
+
+
 def denote(program: Program, entry: str, terms: Terms, dims: Mapping[str, int] | None = None) -> Value:
     """The value of `entry` on its own parameters, as canonical terms, at `dims` where they are bound. Call depth is
     bounded by memory, not by the stack."""
-    function = program.functions[entry]
-    at = {name: constant(n) for name, n in (dims or {}).items()}
+    reading = Reading(program, terms)
+    return run(reading, _start(reading, entry, dims or {}))
+
+
+def denote_all(program: Program, entry: str, terms: Terms, laws: frozenset[str]) -> dict[str, Value]:
+    """All values of `entry` by name, folds read up to `laws`."""
+    reading = Reading(program, terms, laws)
+    frame = _start(reading, entry, {})
+    run(reading, frame)
+    return {name: local.value for name, local in frame.env.items()}
+
+
+def _start(reading: Reading, entry: str, dims: Mapping[str, int]) -> Frame:
+    function = reading.program.functions[entry]
+    at = {name: constant(n) for name, n in dims.items()}
+    terms = reading.terms
 
     def parameter(path: str, ty: Type) -> Value:
         if isinstance(ty, Real | Mask | Idx):
@@ -84,11 +98,12 @@ def denote(program: Program, entry: str, terms: Terms, dims: Mapping[str, int] |
     env: dict[str, Local] = {}
     for p in function.params:
         ty = map_dims(p.type, lambda d: d.substitute(at))
-        env[p.name] = Local(terms.leaves_of(program.modules, ty, parameter, p.name), p.type)
-    return _run(program, Frame(function, at, (), env), terms)
+        env[p.name] = Local(terms.leaves_of(reading.program.modules, ty, parameter, p.name), p.type)
+    return Frame(function, at, (), env)
 
 
-def _run(program: Program, frame: Frame, terms: Terms) -> Value:
+def run(reading: Reading, frame: Frame) -> Value:
+    """The value of an activation."""
     stack = [frame]
     while True:
         top = stack[-1]
@@ -103,11 +118,14 @@ def _run(program: Program, frame: Frame, terms: Terms) -> Value:
             caller.pc += 1
             continue
         binding = top.function.bindings[top.pc]
-        inner = _enter(program, top, binding)
+        inner = _enter(reading.program, top, binding)
         if inner is not None:
             stack.append(inner)
             continue
-        top.env[binding.name] = Local(_simple(program, top, binding, terms), binding.type)
+        reading.bindings_left -= 1
+        if reading.bindings_left < 0:
+            raise PreskBug("denote", "the folds are too many and too deep to be checked")
+        top.env[binding.name] = Local(_simple(reading, top, binding), binding.type)
         top.pc += 1
 
 
@@ -125,10 +143,10 @@ def _enter(program: Program, frame: Frame, binding: Binding) -> Frame | None:
             values = [*closure.captured, *(frame.env[a].value for a in args)]
         case _:
             return None
-    return _frame(program.functions[fn], dict(dims), values, frame.level)
+    return frame_of(program.functions[fn], dict(dims), values, frame.level)
 
 
-def _frame(function: Function, dims: dict[str, Linear], values: list[Value], level: int) -> Frame:
+def frame_of(function: Function, dims: dict[str, Linear], values: list[Value], level: int) -> Frame:
     env = {p.name: Local(v, p.type) for p, v in zip(function.params, values, strict=True)}
     return Frame(function, dims, _prefix(function, values), env, level)
 
@@ -144,60 +162,19 @@ def _prefix(function: Function, values: list[Value]) -> Lengths:
     return ()
 
 
-def _simple(program: Program, frame: Frame, binding: Binding, terms: Terms) -> Value:
+def _simple(reading: Reading, frame: Frame, binding: Binding) -> Value:
+    from presk_rel.egraph.denote_folds import read_fold
     from presk_rel.egraph.denote_prims import Primitive
 
     match binding.op:
         case Prim() as prim:
-            return Primitive(program.modules, frame, binding, prim, terms).value()
+            return Primitive(reading.program.modules, frame, binding, prim, reading.terms).value()
         case Closure(fn, dim_args, captured):
             dims = tuple((d, form.substitute(frame.dims)) for d, form in dim_args)
             return FunctionValue(fn, dims, tuple(frame.env[c].value for c in captured))
         case Fold() as fold:
-            return _fold(program, frame, fold, terms)
+            return read_fold(reading, frame, fold)
         case Grad() | Vjp() | Jvp():
             raise PreskBug("denote", f"`{binding.name}`: a derivative is left after differentiation")
         case Call() | Apply():
             raise PreskBug("denote", "unreachable")
-
-
-def _fold(program: Program, frame: Frame, fold: Fold, terms: Terms) -> Value:
-    """One term per leaf of the result: its attribute is the body on bound variables, its children what it reads."""
-    level = frame.level + 1
-    if level > DEEPEST_FOLDS:
-        raise PreskBug("denote", "folds nest too deeply to be checked")
-    count = fold.count.substitute(frame.dims)
-    stacked = [frame.env[s].value for s in fold.stacked]
-    acc, extras = frame.env[fold.acc].value, [frame.env[e].value for e in fold.extras]
-    bound = [_bound(terms, level, i, v, sliced=i < len(stacked)) for i, v in enumerate([*stacked, acc, *extras])]
-    dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
-    body = _run(program, _frame(program.functions[fold.body], dims, bound, level), terms)
-    children = tuple(leaf for v in [*stacked, acc, *extras] for leaf in leaves(v))
-    form = (count, fold.reverse, level, len(stacked), tuple(leaf.id for leaf in leaves(body)))
-    last = _results(terms, "fold", form, children, body, None)
-    if not fold.scan:
-        return last
-    return Branch((("0", last), ("1", _results(terms, "scan", form, children, body, count))))
-
-
-def _bound(terms: Terms, level: int, index: int, value: Value, *, sliced: bool) -> Value:
-    """A bound variable of a fold's body, of the form of the argument (of a slice of it, if it is stacked)."""
-    numbers = iter(range(len(leaves(value))))
-
-    def leaf(x: Tensor) -> Value:
-        lengths = x.lengths[1:] if sliced else x.lengths
-        return terms.make("bound", (level, index, next(numbers), lengths), (), lengths)
-
-    return map_leaves(leaf, value)
-
-
-def _results(
-    terms: Terms, op: str, form: tuple[object, ...], children: tuple[Tensor, ...], body: Value, count: Linear | None
-) -> Value:
-    numbers = iter(range(len(leaves(body))))
-
-    def leaf(x: Tensor) -> Value:
-        lengths = x.lengths if count is None else (count, *x.lengths)
-        return terms.make(op, (*form, next(numbers)), children, lengths)
-
-    return map_leaves(leaf, body)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import (
@@ -65,10 +66,27 @@ class Terms:
         default_factory=dict[tuple[str, Attrs, tuple[int, ...]], int]
     )
     zeros: set[int] = field(default_factory=set[int])
+    below: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def make(self, op: str, attrs: Attrs, children: tuple[Tensor, ...], lengths: Lengths) -> Tensor:
+        """The term. A fold's attributes hold the terms of its body in one tuple (`denote_folds`)."""
         key = (op, attrs, tuple(c.id for c in children))
-        return Tensor(self.ids.setdefault(key, len(self.ids)), lengths)
+        known = self.ids.setdefault(key, len(self.ids))
+        if known == len(self.below):
+            body = cast("tuple[int, ...]", attrs[-2]) if op in ("fold", "scan") else ()
+            self.below.append((*body, *key[2]))
+        return Tensor(known, lengths)
+
+    def under(self, term: Tensor) -> list[int]:
+        """All terms under one, and itself, in the order of their first appearance; those in bodies of folds too."""
+        seen: dict[int, None] = {}
+        stack = [term.id]
+        while stack:
+            t = stack.pop()
+            if t not in seen:
+                seen[t] = None
+                stack += reversed(self.below[t])
+        return list(seen)
 
     def zero(self, lengths: Lengths) -> Tensor:
         tensor = self.make("zeros", lengths, (), lengths)

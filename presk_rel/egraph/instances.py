@@ -28,6 +28,15 @@ class Instance:
     right: TermId
 
 
+@dataclass(frozen=True, slots=True)
+class FoldChange:
+    """`left = right`, in which folds differ, by laws of `folds.laws`."""
+
+    laws: tuple[str, ...]
+    left: TermId
+    right: TermId
+
+
 def instantiate(terms: Terms, pattern: Pattern, values: dict[str, Value]) -> TermId:
     """The term a pattern stands for under a substitution. (Patterns are shallow: rule text, never user input.)"""
     match pattern:

@@ -22,8 +22,10 @@ from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
 from presk_rel.egraph.extract import Choices, Extraction, extract
-from presk_rel.egraph.instances import Instance
-from presk_rel.egraph.language import INPUT, Encoded, Terms
+from presk_rel.egraph.folds.views import Path, part_type
+from presk_rel.egraph.folds.write import smaller_folds
+from presk_rel.egraph.instances import FoldChange, Instance
+from presk_rel.egraph.language import INPUT, Head, Terms
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.parts import Part, parts_of
 from presk_rel.egraph.placement import placed
@@ -109,9 +111,10 @@ class _Optimizer:
 
     def run(self, rules: tuple[Rule, ...]) -> Optimized:
         terms = Terms(TypeTable(self.flat.modules))
-        parts = parts_of(self.flat, self.entry, terms)
-        before = self.size(parts)
+        given = parts_of(self.flat, self.entry, terms)
+        before = self.size(given)
         closure = Closure(terms)
+        parts = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
         leaves = [t for part in parts for t in part.spine.leaves]
         start = terms.reachable(*leaves)
@@ -129,10 +132,10 @@ class _Optimizer:
         found = self.extracted(graph, terms, start, parts)
         self.lap("extract")
         results = [self.result(part, closure, graph, x) for part, x in zip(parts, found, strict=True)]
-        program = replace(self.flat, functions={**self.flat.functions, **{r.part.name: r.function for r in results}})
+        program = replace(self.flat, functions={**self.model.functions, **{r.part.name: r.function for r in results}})
         verify(program, "egraph")
         self.lap("decode")
-        entry, *bodies = [self.proof(closure, r) for r in results]
+        proof = self.proof(closure, given, results)
         self.lap("prove")
         report = Report(
             before=before,
@@ -143,7 +146,22 @@ class _Optimizer:
             gap=max(x.gap for x in found),
             stopped=saturation.stopped,
         )
-        return Optimized(program, replace(entry, bodies=tuple(bodies)), report)
+        return Optimized(program, proof, report)
+
+    def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> list[Part]:
+        """The functions with their folds as small as can be, with what proves it in the closure."""
+        smaller = smaller_folds(self.flat, self.entry, {p.name: p.function for p in given})
+        if smaller is None:
+            return given
+        verify(smaller.program, "folds")
+        self.model.functions.update(smaller.program.functions)
+        parts = parts_of(smaller.program, self.entry, terms)
+        old, new = ({p.name: p.encoded for p in ps} for ps in (given, parts))
+        for c in smaller.changes:
+            if c.new in new[c.function].of_name:
+                before = projected(terms, old[c.function].of_name[c.old], c.path)
+                closure.add(FoldChange(c.laws, before, new[c.function].of_name[c.new]))
+        return parts
 
     def saturated(
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
@@ -179,19 +197,43 @@ class _Optimizer:
         better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
         return _Result(part, decoded.function, decoded) if better else _Result(part, part.function, None)
 
-    def proof(self, closure: Closure, result: _Result) -> Proof:
-        encoded, decoded = result.part.encoded, result.decoded
-        if decoded is None:
-            return trivial_proof(result.part.name, encoded)
-        if not closure.equal(encoded.root, decoded.root):
-            raise PreskBug("egraph", "the logged instances do not prove the result equal to the program")
-        return write_proof(result.part.name, encoded, closure, decoded.root, _names(encoded, decoded))
+    def proof(self, closure: Closure, given: list[Part], results: list[_Result]) -> Proof:
+        """The proof of the entry with those of the bodies: of the given ones, then of the new ones."""
+        done = {r.part.name: r for r in results}
+        start = {p.name: p for p in given}
+        entry, *bodies = [
+            part_proof(closure, start.get(name, done[name].part if name in done else None), done.get(name))
+            for name in dict.fromkeys([*start, *done])
+        ]
+        return replace(entry, bodies=tuple(bodies))
 
     def size(self, parts: list[Part]) -> Size:
         """The figures of the entry, the first part, with the bodies that are given."""
         functions = {**self.flat.functions, **{p.name: p.original for p in parts}}
         work: Work = replace(self.model, functions=functions).function(parts[0].original)
         return Size(sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes)
+
+
+def part_proof(closure: Closure, start: Part | None, result: _Result | None) -> Proof:
+    """The proof about one function from its start to its result; a body that no fold has any more stays itself."""
+    assert start is not None
+    encoded = start.encoded
+    if result is None:
+        return trivial_proof(start.name, encoded)
+    end = result.part.encoded.root if result.decoded is None else result.decoded.root
+    if end == encoded.root:
+        return trivial_proof(start.name, encoded)
+    if not closure.equal(encoded.root, end):
+        raise PreskBug("egraph", f"what is known does not prove the result equal to {start.name}")
+    return write_proof(start.name, encoded, closure, end, _names(start, result))
+
+
+def projected(terms: Terms, term: TermId, path: Path) -> TermId:
+    """The part of a value that a path leads to."""
+    for k in path:
+        ty = part_type(terms.table.types[terms.type[term]], (k,))
+        term = terms.make(terms.intern(Head("proj", (k,), terms.table.intern(ty))), (term,))
+    return term
 
 
 def decoded_function(part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> Decoded:
@@ -216,8 +258,10 @@ def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:
     return tuple(counts.items())
 
 
-def _names(encoded: Encoded, decoded: Decoded) -> dict[TermId, str]:
+def _names(start: Part, result: _Result) -> dict[TermId, str]:
     """Bindings' names for the proof: a name that the end program gives to another term is primed."""
-    before = {t: v for v, t in reversed(encoded.of_name.items())}
-    after = {t: f"{v}'" if v in encoded.of_name else v for t, v in decoded.names.items()}
-    return after | before
+    names = start.encoded.of_name
+    before = {t: v for v, t in reversed(names.items())}
+    ends = {t: v for v, t in reversed(result.part.encoded.of_name.items())}
+    ends |= result.decoded.names if result.decoded is not None else {}
+    return {t: f"{v}'" if v in names else v for t, v in ends.items()} | before

@@ -52,7 +52,16 @@ class CongruenceStep:
     forward: tuple[bool, ...]
 
 
-Step = RuleStep | CongruenceStep
+@dataclass(frozen=True, slots=True)
+class FoldStep:
+    """`before = after`: they differ in folds, which are equal by these laws (`folds.laws`) whatever they are given."""
+
+    laws: tuple[str, ...]
+    before: TermId
+    after: TermId
+
+
+Step = RuleStep | CongruenceStep | FoldStep
 
 
 @dataclass(frozen=True, slots=True)

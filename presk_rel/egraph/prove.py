@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.closure import CONGRUENCE, Closure, Edge, goal
 from presk_rel.egraph.conditions import variables
+from presk_rel.egraph.instances import FoldChange
 from presk_rel.egraph.language import INPUT, Encoded, Terms
 from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.patterns import HIDDEN
-from presk_rel.egraph.proof import CongruenceStep, Lemma, Proof, RuleStep, Step, Term, TermId, Value
+from presk_rel.egraph.proof import CongruenceStep, FoldStep, Lemma, Proof, RuleStep, Step, Term, TermId, Value
 from presk_rel.egraph.templates import shape_operands
 
 
@@ -101,6 +102,8 @@ def _step(writer: _Writer, closure: Closure, edge: Edge, number: dict[tuple[Term
     before, after = writer.term(edge.before), writer.term(edge.after)
     if edge.instance != CONGRUENCE:
         instance = closure.instances[edge.instance]
+        if isinstance(instance, FoldChange):
+            return FoldStep(instance.laws, before, after)
         substitution = tuple(
             (name, _value(writer, kind, instance.values[name]))
             for name, kind in variables(instance.rule).items()

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from presk_rel.egraph.conditions import Condition, read_conditions, variables
+from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.patterns import HIDDEN
-from presk_rel.egraph.proof import CongruenceStep, Proof, RuleStep, Step, TermId
+from presk_rel.egraph.proof import CongruenceStep, FoldStep, Proof, RuleStep, Step, TermId
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.term_text import TermText
 
@@ -66,10 +67,22 @@ class _Writer:
     # ------------------------------------------------------------------------------------------------ one step
 
     def name(self, step: Step) -> str:
-        return step.rule if isinstance(step, RuleStep) else "congruence"
+        match step:
+            case RuleStep():
+                return step.rule
+            case CongruenceStep():
+                return "congruence"
+            case FoldStep():
+                return ", ".join(step.laws)
 
     def law(self, step: Step) -> str:
-        return RULES[step.rule].law if isinstance(step, RuleStep) else CONGRUENCE_LAW
+        match step:
+            case RuleStep():
+                return RULES[step.rule].law
+            case CongruenceStep():
+                return CONGRUENCE_LAW
+            case FoldStep():
+                return "; ".join(FOLD_LAWS[law] for law in step.laws)
 
     def conditions(self, step: Step) -> list[dict[str, Any]]:
         """What the step needs, and how each was discharged."""
@@ -85,6 +98,8 @@ class _Writer:
                 for p, k, forward in zip(step.positions, step.lemmas, step.forward, strict=True)
             ]
         type_ = self.proof.terms[step.before].type
+        if isinstance(step, FoldStep):
+            return [self._bodies_agree()]
         both = {"condition": "(same-type left right)", "meaning": f"both sides have type {type_}"}
         values = dict(step.substitution)
         left = step.before if step.forward else step.after
@@ -101,6 +116,10 @@ class _Writer:
                 for c in read_conditions(rule)
             ),
         ]
+
+    def _bodies_agree(self) -> dict[str, Any]:
+        meaning = "both bodies compute the same from one iteration to the next, up to these laws"
+        return {"condition": "(same-folds left right)", "meaning": meaning, "decided_by": "reading the bodies"}
 
     def _meaning(self, c: Condition, values: dict[str, Any], kinds: dict[str, Any], left: TermId) -> str:
         shown: list[str] = []
@@ -230,8 +249,8 @@ def _lemma(w: _Writer, k: int, steps: list[_Placed]) -> str:
 def _because(w: _Writer, step: Step) -> str:
     if isinstance(step, CongruenceStep):
         return "; ".join(str(c["meaning"]) for c in w.conditions(step))
-    arrow = "" if step.forward else " (right to left)"
-    return f"{step.rule}{arrow}: {w.law(step)}"
+    arrow = "" if isinstance(step, FoldStep) or step.forward else " (right to left)"
+    return f"{w.name(step)}{arrow}: {w.law(step)}"
 
 
 def _full(p: _Placed) -> str:

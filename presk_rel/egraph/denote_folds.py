@@ -1,0 +1,182 @@
+"""Folds as canonical terms (`egraph.denote`).
+
+Strictly, a fold is one term per leaf of its result, whose attribute is the denotation of the body on bound variables,
+so that bodies are compared up to their names. Read up to the laws of `folds.laws`, it says less:
+
+operands     the body is read with the extras themselves and with slices named after what they are slices of: operands
+             that it does not read, operands given twice, and code computed inside or outside leave no trace
+unread-part  a leaf is read with those leaves of the accumulator only that it depends on, in the order in which it does
+same-part    leaves that start equal and are computed equal from equals are one variable
+invariant    leaves that start as they stay are no variables, but what they start as
+
+The last two are greatest fixpoints: what is assumed equal is what every iteration keeps equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from presk_rel.core.ir import Fold, Function
+from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.denote import Frame, Reading, frame_of, run
+from presk_rel.egraph.denote_terms import Branch, Tensor, Value, leaves, map_leaves
+from presk_rel.smt.linear import Linear
+
+DEEPEST_FOLDS = 50
+"""Folds inside folds; beyond this the checker gives up rather than recurse."""
+OPERANDS = frozenset(("fold.unread-operand", "fold.same-operand", "fold.invariant-code", "fold.invariant-part"))
+"""Laws that make something an extra or make an extra something else."""
+UNREAD, SAME, INVARIANT = "fold.unread-part", "fold.same-part", "fold.invariant-part"
+
+
+def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
+    """The value of a fold, leaf by leaf."""
+    level = frame.level + 1
+    if level > DEEPEST_FOLDS:
+        raise PreskBug("denote", "folds nest too deeply to be checked")
+    count = fold.count.substitute(frame.dims)
+    dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
+    given = [frame.env[s].value for s in (*fold.stacked, fold.acc, *fold.extras)]
+    read = _Fold(reading, reading.program.functions[fold.body], dims, level, given, len(fold.stacked))
+    form = (count, fold.reverse, level) if by_value(reading) else (count, fold.reverse, level, len(fold.stacked))
+    found = read.leaves(form)
+    last = _filled(read.given[read.place], [x.last for x in found])
+    if not fold.scan:
+        return last
+    stacks = [x.stack(reading, count) for x in found]
+    return Branch((("0", last), ("1", _filled(read.given[read.place], stacks))))
+
+
+def by_value(reading: Reading) -> bool:
+    """Whether operands are read as what they are, not as the body's parameters."""
+    return bool(reading.laws & OPERANDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One leaf of the accumulator: its last value, and the form and children of its term; no form: it never changes."""
+
+    last: Tensor
+    form: tuple[object, ...] | None
+    children: tuple[Tensor, ...]
+
+    def stack(self, reading: Reading, count: Linear) -> Tensor:
+        lengths = (count, *self.last.lengths)
+        if self.form is None:
+            return reading.terms.bcast(self.last, tuple(range(1, len(lengths))), lengths)
+        return reading.terms.make("scan", self.form, self.children, lengths)
+
+
+@dataclass(slots=True)
+class _Fold:
+    reading: Reading
+    body: Function
+    dims: dict[str, Linear]
+    level: int
+    given: list[Value]
+    place: int
+
+    def leaves(self, form: tuple[object, ...]) -> list[_Leaf]:
+        start = leaves(self.given[self.place])
+        leader = self.leaders(start)
+        fixed = [k for k in range(len(start)) if leader[k] is None]
+        carried = [k for k in range(len(start)) if leader[k] == k]
+        known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        found: list[_Leaf] = []
+        for k, x in enumerate(start):
+            own = leader[k]
+            if own is None:
+                found.append(_Leaf(x, None, ()))
+                continue
+            order = self.order(start, leader, own, fixed) if UNREAD in self.reading.laws else carried
+            if tuple(order) not in known:
+                known[tuple(order)] = self.results(start, leader, order)
+            whole = (*form, known[tuple(order)], order.index(own))
+            children = (*self.operands(), *(start[i] for i in order))
+            found.append(_Leaf(self.reading.terms.make("fold", whole, children, x.lengths), whole, children))
+        return found
+
+    def operands(self) -> list[Tensor]:
+        """What the term of the fold has to name because its body does not."""
+        if by_value(self.reading):
+            return []
+        return [x for i, v in enumerate(self.given) if i != self.place for x in leaves(v)]
+
+    # ------------------------------------------------------------------------------------------------ the body
+
+    def bound(self, index: int, value: Value) -> Value:
+        """A bound variable of the body, of the form of the argument (of a slice of it, if it is stacked)."""
+        terms, level, stacked = self.reading.terms, self.level, index < self.place
+        if by_value(self.reading) and not stacked:
+            return value
+        numbers = iter(range(len(leaves(value))))
+
+        def leaf(x: Tensor) -> Tensor:
+            lengths = x.lengths[1:] if stacked else x.lengths
+            if by_value(self.reading):
+                return terms.make("of slices", (level, lengths), (x,), lengths)
+            return terms.make("bound", (level, index, next(numbers), lengths), (), lengths)
+
+        return map_leaves(leaf, value)
+
+    def body_on(self, acc: list[Tensor]) -> list[Tensor]:
+        """The leaves of the body's result on these leaves of the accumulator."""
+        args = [_filled(v, acc) if i == self.place else self.bound(i, v) for i, v in enumerate(self.given)]
+        return leaves(run(self.reading, frame_of(self.body, self.dims, args, self.level)))
+
+    def variable(self, number: object, like: Tensor) -> Tensor:
+        return self.reading.terms.make("part", (self.level, number, like.lengths), (), like.lengths)
+
+    def results(self, start: list[Tensor], leader: list[int | None], order: list[int]) -> tuple[int, ...]:
+        """What the body computes for some leaves, called by their places in `order`; all others are strangers."""
+        place = {k: i for i, k in enumerate(order)}
+        acc = [
+            x if (own := leader[k]) is None else self.variable(place.get(own, ("unread", own)), x)
+            for k, x in enumerate(start)
+        ]
+        found = self.body_on(acc)
+        return tuple(found[k].id for k in order)
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    def leaders(self, start: list[Tensor]) -> list[int | None]:
+        """For every leaf the first one that it always equals, itself included; None if it never changes."""
+        laws = self.reading.laws
+        same, fixed = SAME in laws, {k for k in range(len(start)) if INVARIANT in laws}
+        group = [k if not same else [x.id for x in start].index(start[k].id) for k in range(len(start))]
+        while True:
+            leader = [None if k in fixed else g for k, g in enumerate(group)]
+            if not same and not fixed:
+                return leader
+            acc = [
+                x if own is None else self.variable(("leader", own), x) for own, x in zip(leader, start, strict=True)
+            ]
+            after = [x.id for x in self.body_on(acc)]
+            still = {k for k in fixed if after[k] == start[k].id}
+            split = _refined(group, after, still) if same else group
+            if (still, split) == (fixed, group):
+                return leader
+            fixed, group = still, split
+
+    def order(self, start: list[Tensor], leader: list[int | None], own: int, fixed: list[int]) -> list[int]:
+        """The leaves that one depends on, itself first, in the order in which their terms come upon them."""
+        acc = [x if leader[k] is None else self.variable(("leader", leader[k]), x) for k, x in enumerate(start)]
+        results = self.body_on(acc)
+        number = {x.id: leader[k] for k, x in enumerate(acc) if k not in fixed}
+        order = [own]
+        for k in order:
+            met = (number[t] for t in self.reading.terms.under(results[k]) if t in number)
+            order += [m for m in dict.fromkeys(met) if m is not None and m not in order]
+        return order
+
+
+def _refined(group: list[int], after: list[int], fixed: set[int]) -> list[int]:
+    """The groups, apart where the body computes different terms or what never changes is left."""
+    keys = [(g, after[k], k in fixed) for k, g in enumerate(group)]
+    return [keys.index(key) for key in keys]
+
+
+def _filled(like: Value, tensors: list[Tensor]) -> Value:
+    """A value of the same form with these leaves."""
+    rest = iter(tensors)
+    return map_leaves(lambda _: next(rest), like)
