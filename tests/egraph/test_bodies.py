@@ -117,7 +117,10 @@ def optimized(name: str, order: int, remat: str) -> tuple[Program, Program, str,
     return before, flat, entry, optimize(flat, entry, {"B": 2, "D": 2, "L": 3})
 
 
-@pytest.mark.parametrize(("name", "order", "remat"), ENTRIES)
+@pytest.mark.parametrize(
+    ("name", "order", "remat"),
+    [pytest.param(*e, marks=pytest.mark.slow) if e[1] == 2 and "tuples" in e[0] else e for e in ENTRIES],
+)
 def test_gradients_through_folds(name: str, order: int, remat: str):
     before, flat, entry, done = optimized(name, order, remat)
     verdict = verify_proof(done.proof, before, done.program, {})

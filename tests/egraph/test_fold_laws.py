@@ -92,7 +92,8 @@ CASES = {
         program(
             f"(s : ℝ[3], acc : {PAIR})\nx : ℝ[3] = acc.0\ny : ℝ[3] = acc.1\nw : ℝ[3] = mul x, s\n"
             f"u : ℝ[3] = add w, y\nr : {PAIR} = (u, y)",
-            f"{BOTH}\nq : {PAIR} = fold 4 body(stacked xs; acc p)\nx : ℝ[3] = q.0\ny : ℝ[3] = q.1\nout : ℝ[3] = mul x, y",
+            f"{BOTH}\nq : {PAIR} = fold 4 body(stacked xs; acc p)\nx : ℝ[3] = q.0\n"
+            "y : ℝ[3] = q.1\nout : ℝ[3] = mul x, y",
             state=PAIR,
         ),
         ("fold.invariant-part",),
