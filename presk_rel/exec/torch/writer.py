@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 _NAME = re.compile(r"\b[vcf]\d+\b")
 _LOCAL = re.compile(r"\bv\d+\b")
+_COMMENT = re.compile(r"  # .*")
+"""It may hold names of the user's like those of generated code."""
 _CALL = re.compile(r"\btorch(?:\.[A-Za-z_]\w*)+(?=\()|\.(?:to)(?=\()|\bsupport\.sample(?=\()")
 VIEWS = frozenset(
     f"torch.{name}" for name in ("select", "narrow", "unbind", "arange", "device", "full", "scalar_tensor", "empty")
@@ -26,7 +28,7 @@ class Line:
 
     @property
     def reads(self) -> frozenset[str]:
-        return frozenset(_NAME.findall(self.text)) - frozenset(self.targets)
+        return frozenset(_NAME.findall(_COMMENT.sub("", self.text))) - frozenset(self.targets)
 
 
 def kernels_in(expression: str) -> int:
