@@ -10,7 +10,7 @@ from presk_rel.core.ir import Prim
 from presk_rel.core.shapes import stack_type
 from presk_rel.elab.ty import SCALAR_REAL, Idx, Key, Mask, Params, Real, TupleOf, Type
 from presk_rel.smt.linear import constant
-from tests.ad.random_body import TWO, Body
+from tests.ad.random_body import DIMS, TWO, Body
 
 Step = Callable[[Body], None]
 _NAMES = ("batch", "model", "seq", "heads", "hd", 0, 1)
@@ -86,15 +86,26 @@ def _part(b: Body) -> None:
     place = b.rng.choice(_NAMES)
     low, high = map(constant, b.rng.choice(((0, 1), (0, 2), (1, 2))))
     i = constant(b.rng.randrange(-1, 2))
+    whole = b.some(lambda t: isinstance(t, Real) and _has_two(t))
     match b.rng.randrange(4):
+        case _ if whole is None:
+            return
         case 0:
-            b.prim("index", b.some(lambda t: isinstance(t, Real | Idx | Mask)) or b.real(), attrs=(place, i))
+            b.prim(
+                "index", b.some(lambda t: isinstance(t, Real | Idx | Mask) and _has_two(t)) or whole, attrs=(place, i)
+            )
         case 1:
-            b.prim("scatter_index", b.real(), b.real(), attrs=(place, i))
+            b.prim("scatter_index", b.real(), whole, attrs=(place, i))
         case 2:
-            b.prim("slice", b.real(), attrs=(place, low, high))
+            b.prim("slice", whole, attrs=(place, low, high))
         case _:
-            b.prim("slice_vjp", b.real(), b.real(), attrs=(place, low, high))
+            b.prim("slice_vjp", b.real(), whole, attrs=(place, low, high))
+
+
+def _has_two(ty: Real | Idx | Mask) -> bool:
+    """Whether every axis has two positions to select from."""
+    lengths = [a.length.substitute({d: constant(n) for d, n in DIMS.items()}) for a in ty.shape.axes]
+    return all(n.is_constant and n.const >= 2 for n in lengths)
 
 
 def _joined(b: Body) -> None:
