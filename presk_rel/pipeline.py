@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from presk_rel.elab.files import Loaded
     from presk_rel.exec.exact.run import Options, RunResult
     from presk_rel.exec.literals import Node
+    from presk_rel.exec.torch.inductor import Tier
     from presk_rel.exec.torch.run import Dtype, TorchResult
     from presk_rel.exec.verdict import Verdict
     from presk_rel.export.torch_file import Exported
@@ -130,20 +131,23 @@ class Session:
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options)
 
-    def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str) -> TorchResult:
-        """The entry's value on torch, from the same Core and the same arguments as the exact one."""
+    def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto") -> TorchResult:
+        """The entry's value on torch, from the same Core and the same arguments as the exact one. A tier that cannot be
+        had is a warning (W7104)."""
         from presk_rel.exec.exact.run import check_defined
         from presk_rel.exec.inputs import prepare
-        from presk_rel.exec.torch.run import TorchResult, compile_entry, run_torch
+        from presk_rel.exec.torch.run import TorchResult, compile_entry, fallen_back, run_torch
 
         given = self._given(entry, request)
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
         with self._pass("run"):
             bound, values = prepare(flat, entry, given, request.dims, request.seed)
             check_defined(flat, bound)
-            compiled = compile_entry(flat, entry, bound.env, dtype, device)
+            compiled = compile_entry(flat, entry, bound.env, dtype, device, tier=tier)
             value = run_torch(compiled, {p.name: v for p, v in zip(bound.fn.params, values, strict=True)})
-        return TorchResult(value, dict(bound.env.dims), compiled.emitted.source, compiled.emitted.kernels)
+            self._take(fallen_back(compiled.status))
+        emitted = compiled.emitted
+        return TorchResult(value, dict(bound.env.dims), emitted.source, emitted.kernels, compiled.status)
 
     def launches(self, entry: str, dims: Mapping[str, int]) -> tuple[int | None, int | None]:
         """The kernels that tier `emit` launches in one run of an entry in f32 on the CPU, as differentiated and as

@@ -52,14 +52,13 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     unknown = [a for a in against if a not in BASELINES]
     if unknown:
         text = f"there is no baseline `{unknown[0]}` here; there are {', '.join(BASELINES)}"
-        raise PreskError([Diagnostic("E7103", text, None)], exit_status=3)
+        raise PreskError([Diagnostic("E7105", text, None)], exit_status=3)
     handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
     handle()
     sides: dict[str, Callable[[], Any]] = {"presk": handle}
     for name in against:
         sides[name] = eager(program, handle) if name == "eager" else compiled(program, handle)
-    counted = {**sides, "presk": handle.launch}
-    kernels = {n: None if n == "compile" else len(dispatched(run)) for n, run in counted.items()}
+    kernels = {n: _kernels(handle, n, run) for n, run in sides.items()}
     samples = _samples(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
     return Bench(
@@ -70,6 +69,18 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
         kernels,
         environment(handle),
     )
+
+
+def _kernels(handle: Handle, name: str, run: Callable[[], Any], inputs: tuple[Any, ...]) -> int | None:
+    """The kernels of one run, as torch dispatches them; of presk's machine code, as it was compiled."""
+    if name == "compile":
+        return None
+    if name != "presk":
+        return len(dispatched(run))
+    run()
+    if handle.status.tier != "emit":
+        return handle.status.kernels
+    return len(dispatched(lambda: handle.compiled.parts.entry(inputs)))  # inference mode hides kernels
 
 
 def _samples(sides: Mapping[str, Callable[[], Any]], runs: int, device: Any) -> dict[str, list[float]]:
@@ -131,4 +142,5 @@ def environment(handle: Handle) -> dict[str, Any]:
         "threads": int(torch.get_num_threads()),
         "device": str(torch.cuda.get_device_name(handle.compiled.device)) if cuda else "cpu",
         "dtype": handle.dtype,
+        "tier": handle.status.tier,
     }

@@ -18,6 +18,7 @@ from presk_rel.exec.torch.bound import Bound, bound, lying, parted
 if TYPE_CHECKING:
     from presk_rel.api.program import Program
     from presk_rel.core.ir import Function
+    from presk_rel.exec.torch.inductor import Status, Tier
     from presk_rel.exec.torch.operand import Operand
     from presk_rel.exec.torch.run import Compiled, Dtype
     from presk_rel.exec.values import Value
@@ -267,6 +268,11 @@ class Handle:
         return self.compiled.emitted.source
 
     @property
+    def status(self) -> Status:
+        """The tier of the last call, `emit`, `inductor` or `compile`, and why not what was asked for."""
+        return self.compiled.status
+
+    @property
     def kernels(self) -> int:
         return self.compiled.emitted.kernels
 
@@ -308,6 +314,7 @@ def compile_handle(
     seed: int,
     optimize: bool,
     unroll: bool,
+    tier: Tier = "auto",
 ) -> Handle:
     """See `api.Program.compile`."""
     from presk_rel.exec.inputs import bind, synthesize
@@ -319,7 +326,7 @@ def compile_handle(
     core = session.optimized(name, dims).program if optimize else session.flat(name)
     found = bind(core, name, {k: _host(v) for k, v in like.items()}, dims)
     values = synthesize(core, found, seed) if _drawable(found.fn) else ()
-    compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll)
+    compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll, tier=tier, often=True)
     drawn = dict(zip((p.name for p in found.fn.params), values, strict=False))
     return Handle(program, session.entry(name), dict(found.env.dims), dtype, device, compiled, drawn)
 

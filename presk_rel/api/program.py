@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from presk_rel.api.handle import Handle
     from presk_rel.core.ir import Function
     from presk_rel.core.lower import Mode
+    from presk_rel.exec.torch.inductor import Tier
     from presk_rel.exec.torch.run import Dtype
     from presk_rel.rules.engine import Engine
 
@@ -87,16 +88,23 @@ class Program:
         seed: int = 0,
         optimize: bool = True,
         unroll: bool = False,
+        tier: Tier = "auto",
     ) -> Handle:
         """The optimized torch code of a function at fixed dims.
 
         `dims` gives every dim of the function that `like`, arrays by parameter name, does not show. `dtype` is `f64`,
         `f32` or `bf16`; `device` is `cpu`, `cuda` or `cuda:n`; `seed` draws what is not bound (parameters by `M.init`).
-        `unroll` writes the iterations of a stack one after another. PreskError with exit status 2 for no such function,
+        `unroll` writes the iterations of a stack one after another. `tier` is `emit` (torch calls), `inductor` (machine
+        code, compiled at the first call, which takes half a minute once; `Handle.status` says what ran) or `auto`:
+        `emit`, and machine code from the call on by which the calls so far would have cost as much as compiling
+        (`exec.torch.inductor.AUTO_LAUNCHES`; on CUDA, from the first). On CUDA a handle is a CUDA graph, and the next
+        call overwrites what a call returned. PreskError with exit status 2 for no such function,
         3 for no such device, 1 for dims that contradict each other or are missing."""
         from presk_rel.api.handle import compile_handle
 
-        return compile_handle(self, entry, dict(dims or {}), dict(like or {}), dtype, device, seed, optimize, unroll)
+        return compile_handle(
+            self, entry, dict(dims or {}), dict(like or {}), dtype, device, seed, optimize, unroll, tier
+        )
 
     def __repr__(self) -> str:
         try:

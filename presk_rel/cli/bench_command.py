@@ -18,6 +18,7 @@ from presk_rel.cli.common import (
     required,
     session,
     source_path,
+    tier_option,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--against", default="eager", metavar="A,B", help="eager, compile.  [default: eager]")
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f32", help="[default: f32]")
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:n.  [default: cpu]")
+@tier_option
 @click.option("--runs", type=click.IntRange(1, 100_000), default=31, metavar="N", help="Samples.  [default: 31]")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, metavar="N", help="Of the CPU.  [default: 1]")
 @click.option("--seed", type=int, default=0, metavar="N", help="Seed of the inputs.  [default: 0]")
@@ -46,6 +48,7 @@ def command(
     against: str,
     dtype: Any,
     device: str,
+    tier: Any,
     runs: int,
     threads: int,
     seed: int,
@@ -57,15 +60,23 @@ def command(
     def body() -> Outcome:
         from presk_rel.api.bench import bench
         from presk_rel.api.program import Program
+        from presk_rel.exec.torch.run import fallen_back
 
         torch: Any = import_module("torch")
         torch.set_num_threads(threads)
         program = Program(session(report, source_path(file), naturals(consts, "--const"), engine))
         handle = program.compile(
-            required(entry), naturals(dims, "--dim"), dtype=dtype, device=device, seed=seed, optimize=True
+            required(entry),
+            naturals(dims, "--dim"),
+            dtype=dtype,
+            device=device,
+            seed=seed,
+            tier="inductor" if tier == "auto" else tier,
         )
         baselines = tuple(a.strip() for a in against.split(",") if a.strip())
         found = bench(program, handle, baselines, runs)
+        for warning in fallen_back(handle.status).items:
+            program.session.diagnostics.add(warning)
         if plot is not None:
             Path(plot).write_text(_svg(found, handle.function.name), encoding="utf-8")
         return Outcome(_document(found, handle.function.name, dict(handle.dims), seed), _text(found))

@@ -135,6 +135,12 @@ def entry_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--entry", metavar="F", help="The function to take: `f`, `M.apply`, `M.init`.")(command)
 
 
+def tier_option(command: Callable[..., None]) -> Callable[..., None]:
+    """`--tier`."""
+    text = "Of the torch executor: calls of torch, or machine code.  [default: auto]"
+    return click.option("--tier", type=click.Choice(["auto", "emit", "inductor"]), default="auto", help=text)(command)
+
+
 def lowering_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--mode`, `--unroll-stack`: how the typed program is lowered."""
     for decorate in (

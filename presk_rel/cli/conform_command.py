@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from presk_rel.cli.common import (
     required,
     session,
     source_path,
+    tier_option,
 )
 from presk_rel.diagnostics import PreskError
 from presk_rel.pipeline import Request
@@ -37,6 +39,7 @@ ALL_DIMS = 2
 @inputs_options
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="[default: f64]")
 @click.option("--device", default="cpu", help="[default: cpu]")
+@tier_option
 @click.option("--bits", type=int, default=256, metavar="N", help="Proven bits of the exact side.  [default: 256]")
 @click.option(
     "--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32, 0.05 for bf16]"
@@ -54,6 +57,7 @@ def command(
     seed: int,
     dtype: Any,
     device: str,
+    tier: Any,
     bits: int,
     bound: str | None,
 ) -> None:
@@ -66,25 +70,35 @@ def command(
 
         allowed = BOUNDS[dtype] if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        torch = Torch(dtype, device, tier)
         request = Request(arguments(args), naturals(dims, "--dim"), seed)
         if every:
-            return _all(program, request, dtype, device, bits, allowed)
-        return _one(program, program.entry(required(entry)).name, request, dtype, device, bits, allowed)
+            return _all(program, request, torch, bits, allowed)
+        return _one(program, program.entry(required(entry)).name, request, torch, bits, allowed)
 
     report.execute(body)
 
 
-def _one(
-    program: Session, name: str, request: Request, dtype: Any, device: str, bits: int, allowed: Fraction
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Torch:
+    """How the torch side runs."""
+
+    dtype: Any
+    device: str
+    tier: Any
+
+
+def _one(program: Session, name: str, request: Request, torch: Torch, bits: int, allowed: Fraction) -> Outcome:
     from presk_rel.exec.conform import distance
     from presk_rel.exec.exact.run import Options
 
     exact = program.run_exact(name, request, Options(bits=bits))
-    found = distance(exact.value, program.run_torch(name, request, dtype, device).value)
+    ran = program.run_torch(name, request, torch.dtype, torch.device, torch.tier)
+    found = distance(exact.value, ran.value)
     holds = found.relative <= allowed and not found.differing
     document = {
-        "entry": name, "dtype": dtype, "device": device, "dims": dict(exact.dims), "seed": request.seed,
+        "entry": name, "dtype": torch.dtype, "device": torch.device, "tier": ran.status.tier,
+        "dims": dict(exact.dims), "seed": request.seed,
         "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
         "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
         "bound": float(allowed), "conforms": holds,
@@ -92,14 +106,14 @@ def _one(
     relation = "≤" if found.relative <= allowed else ">"
     where = f" at {found.where}" if found.where else ""
     text = (
-        f"{'conforms' if holds else 'does NOT conform'}: {name} on {device} in {dtype} is within "
+        f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype} is within "
         f"{float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
         f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e})"
     )
     return Outcome(document, text, 0 if holds else 1)
 
 
-def _all(program: Session, request: Request, dtype: Any, device: str, bits: int, allowed: Fraction) -> Outcome:
+def _all(program: Session, request: Request, torch: Torch, bits: int, allowed: Fraction) -> Outcome:
     """Every function that runs on inputs made from the seed; the others with what they lack."""
     results: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
@@ -110,7 +124,7 @@ def _all(program: Session, request: Request, dtype: Any, device: str, bits: int,
         own = {d: request.dims.get(d, ALL_DIMS) for d in function.dims}
         given = {k: v for k, v in request.given.items() if any(p.name == k for p in function.params)}
         try:
-            ran = _one(program, name, Request(given, own, request.seed), dtype, device, bits, allowed)
+            ran = _one(program, name, Request(given, own, request.seed), torch, bits, allowed)
         except PreskError as error:
             reason = f"{error.diagnostics[0].code}: {error.diagnostics[0].message}"
             skipped.append({"entry": name, "reason": reason})

@@ -20,6 +20,7 @@ from presk_rel.cli.common import (
     required,
     session,
     source_path,
+    tier_option,
 )
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.pipeline import Request, Session
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     "--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="Of the torch executor.  [default: f64]"
 )
 @click.option("--device", default="cpu", help="Of the torch executor: cpu, cuda, cuda:n.  [default: cpu]")
+@tier_option
 @click.option("--no-opt", is_flag=True, help="Run the program as differentiated, not optimized.")
 @click.option("--verify", is_flag=True, help="Check the optimization's proof first.")
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Store tensors: .npz or .safetensors.")
@@ -68,6 +70,7 @@ def command(
     kernel: Any,
     dtype: Any,
     device: str,
+    tier: Any,
     no_opt: bool,
     verify: bool,
     out: str | None,
@@ -83,7 +86,7 @@ def command(
         from presk_rel.exec.exact.run import Options
         from presk_rel.exec.literals import arguments
 
-        _fits(executor, device)
+        _fits(executor, device, tier)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.remat = remat
         program.mode, program.unroll_stack = mode, unroll_stack
@@ -91,7 +94,7 @@ def command(
         request = Request(arguments(args), naturals(dims, "--dim"), seed, optimize=not no_opt)
         _verify(program, name, request, wanted=verify)
         if executor == "torch":
-            document, text, value = _torch(program, name, request, dtype, device)
+            document, text, value = _torch(program, name, request, dtype, device, tier)
         else:
             progress = Progress(sys.stderr)
             options = Options(bits=bits, digits=digits, kernel=kernel, max_bits=max_bits, progress=progress)
@@ -118,7 +121,9 @@ def command(
     report.execute(body)
 
 
-def _fits(executor: str, device: str) -> None:
+def _fits(executor: str, device: str, tier: str) -> None:
+    if executor == "exact" and tier != "auto":
+        raise click.UsageError("--tier is for --executor torch")
     if executor == "exact" and device != "cpu":
         raise click.UsageError("--device is for --executor torch; the exact executor computes on the CPU")
 
@@ -157,11 +162,13 @@ def _exact(entry: str, result: RunResult) -> tuple[dict[str, Any], str]:
     return document, to_text(result.value)
 
 
-def _torch(program: Session, entry: str, request: Request, dtype: Any, device: str) -> tuple[dict[str, Any], str, Any]:
+def _torch(
+    program: Session, entry: str, request: Request, dtype: Any, device: str, tier: Any
+) -> tuple[dict[str, Any], str, Any]:
     from presk_rel.exec.render import to_json, to_text
     from presk_rel.exec.torch.run import printable
 
-    result = program.run_torch(entry, request, dtype, device)
+    result = program.run_torch(entry, request, dtype, device, tier)
     value = printable(result.value)
     document = {
         "entry": entry,
@@ -173,5 +180,6 @@ def _torch(program: Session, entry: str, request: Request, dtype: Any, device: s
         "executor": "torch",
         "proven": False,
         "kernels": result.kernels,
+        "tier": result.status.tier,
     }
     return document, to_text(value), value

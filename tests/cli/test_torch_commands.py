@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from .harness import EXAMPLES, MLP, presk, presk_json
 
 DIMS = ("--dim", "B=2", "--dim", "D=4")
@@ -26,7 +28,7 @@ def test_export_of_a_wrong_program_is_its_diagnostics(tmp_path: Path):
 
 def test_bench_compares_with_eager(tmp_path: Path):
     plot = tmp_path / "out.svg"
-    ran = presk_json("bench", MLP, "--entry", "mse_grad", *DIMS, "--runs", "3", "--plot", str(plot))
+    ran = presk_json("bench", MLP, "--entry", "mse_grad", *DIMS, "--runs", "3", "--plot", str(plot), "--tier", "emit")
     assert ran.status == 0
     found = ran.document
     assert set(found["medians"]) == {"presk", "eager"}
@@ -40,6 +42,19 @@ def test_bench_refuses_what_is_not_there():
     assert presk("bench", MLP, "--entry", "mse_grad", *DIMS, "--against", "theano").status == 3
     assert presk("bench", MLP, "--entry", "nothing", *DIMS).status == 2
     assert presk("bench", MLP, "--entry", "mse_grad", *DIMS, "--device", "cuda:99").status == 3
+
+
+def test_a_tier_that_cannot_be_had_is_a_warning(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "/nothing/here")
+    ran = presk_json("conform", MLP, "--entry", "mse", *DIMS, "--tier", "inductor")
+    assert (ran.status, ran.document["tier"]) == (0, "emit")
+    (warning,) = ran.document["diagnostics"]
+    assert (warning["code"], warning["severity"]) == ("W7104", "warning")
+    assert "/nothing/here is not there" in warning["message"]
+    said = presk("run", MLP, "--entry", "mse", *DIMS, "--tier", "inductor")
+    assert said.status == 2
+    ran = presk_json("run", MLP, "--entry", "mse", *DIMS, "--executor", "torch")
+    assert (ran.status, ran.document["tier"], ran.document["diagnostics"]) == (0, "emit", [])
 
 
 def test_conform_of_every_entry():

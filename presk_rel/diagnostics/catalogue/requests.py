@@ -8,7 +8,8 @@ from presk_rel.diagnostics.catalogue.page import CodePage, Kind
 
 
 def _page(code: str, title: str, meaning: str, failing: str, fixed: str, kind: Kind = "user error") -> CodePage:
-    return CodePage(code, "error", kind, title, meaning, failing, fixed, situation=True)
+    severity = "warning" if code.startswith("W") else "error"
+    return CodePage(code, severity, kind, title, meaning, failing, fixed, situation=True)
 
 
 PAGES: Final = (
@@ -43,10 +44,35 @@ PAGES: Final = (
     ),
     _page(
         "E7103",
-        "an unknown device or baseline",
-        "A device is cpu, cuda or cuda:n; a baseline of `presk bench` is one that it lists (exit status 2).",
+        "an unknown device",
+        "A device is cpu, cuda or cuda:n (exit status 2).",
         "presk run mlp.psk --entry mse --executor torch --device gpu",
         "presk run mlp.psk --entry mse --executor torch --device cuda",
+    ),
+    _page(
+        "W7104",
+        "a tier that cannot be had",
+        "--tier inductor compiles the generated torch code, which takes a C++ compiler ($CXX, g++ or clang++) or CUDA. "
+        "Where there is none, or it fails on this program, the code runs as it is (tier emit), which computes the "
+        "same; the warning says why.",
+        "CXX=/nothing presk run mlp.psk --entry mse --executor torch --tier inductor",
+        "presk run mlp.psk --entry mse --executor torch --tier inductor",
+    ),
+    _page(
+        "E7105",
+        "an unknown baseline",
+        "`presk bench --against` takes eager, compile and jax (exit status 3).",
+        "presk bench mlp.psk --entry mse_grad --against theano",
+        "presk bench mlp.psk --entry mse_grad --against eager,compile",
+    ),
+    _page(
+        "E7106",
+        "a baseline that cannot be had",
+        "The library that the baseline runs on is not installed here, or has no equivalent of something that the "
+        "program does (exit status 3).",
+        "presk bench mlp.psk --entry mse_grad --against jax",
+        "presk bench mlp.psk --entry mse_grad --against eager",
+        "limit",
     ),
     _page(
         "E8001",

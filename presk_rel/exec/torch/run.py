@@ -7,7 +7,7 @@ exact executor's. `--device cuda` without a GPU is a request outside what can be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal
@@ -15,11 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from presk_rel.core.ir import Program
-from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf
 from presk_rel.exec.shapes import Env, length
 from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.emit import Emitted, Input, emit
+from presk_rel.exec.torch.inductor import Runner, Status, Tier, auto_after
 from presk_rel.exec.torch.nodes import Branch, Node, Single
 from presk_rel.exec.torch.operand import Operand
 from presk_rel.exec.values import (
@@ -52,8 +53,14 @@ class Compiled:
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     generated: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     parts: Parts
+    runner: Runner | None
     dtype: Any
     device: Any
+
+    @property
+    def status(self) -> Status:
+        """How it ran last; `emit` before it ran."""
+        return self.runner.status if self.runner else Status("emit", None, self.emitted.kernels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +81,33 @@ class TorchResult:
     dims: Mapping[str, int]
     source: str
     kernels: int
+    status: Status
 
 
 def compile_entry(
-    program: Program, entry: str, env: Env, dtype: Dtype, device: str = "cpu", *, unroll: bool = False
+    program: Program,
+    entry: str,
+    env: Env,
+    dtype: Dtype,
+    device: str = "cpu",
+    *,
+    unroll: bool = False,
+    tier: Tier = "emit",
+    often: bool = False,
 ) -> Compiled:
-    """Generate and load the function of a flat entry in an environment that has all its dims and prefixes."""
+    """Generate and load the function of a flat entry in an environment that has all its dims and prefixes. `often` says
+    that it will run more than once: `auto` then compiles it in time, and on CUDA it becomes a CUDA graph."""
     torch: Any = import_module("torch")
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
     found = loaded(emitted.source)
-    function = found.entry
+    runner = _runner(emitted, found, device, tier, often=often)
+    entry_function = found.entry
+
+    def through_runner(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return entry_function(inputs, runner)
+
+    function = through_runner if runner else entry_function
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if emitted.plan is not None:
@@ -92,7 +115,30 @@ def compile_entry(
         with torch.inference_mode():
             return function(inputs)
 
-    return Compiled(emitted, call, function, found, getattr(torch, DTYPES[dtype]), place)
+    return Compiled(emitted, call, function, found, runner, getattr(torch, DTYPES[dtype]), place)
+
+
+def _runner(emitted: Emitted, found: Parts, device: str, tier: Tier, *, often: bool) -> Runner | None:
+    """What runs the tensors' part; None for the generated code itself."""
+    made = Runner(emitted.source, found.compute, device, emitted.kernels)
+    match tier, device == "cpu":
+        case "inductor", _:
+            return made
+        case "auto", True if often:
+            return replace(made, after=auto_after(emitted.kernels))
+        case _, False if often:
+            return replace(made, tier="inductor" if tier == "auto" else "emit")
+        case _:
+            return None
+
+
+def fallen_back(status: Status) -> Diagnostics:
+    """The warning that a tier could not be had, if so."""
+    found = Diagnostics()
+    if status.reason is not None:
+        text = f"tier inductor cannot be had, and tier {status.tier} ran: {status.reason}"
+        found.add(Diagnostic("W7104", text, None, severity="warning"))
+    return found
 
 
 def loaded(source: str) -> Parts:

@@ -1,0 +1,224 @@
+"""Tier `inductor`: the proven numbers, the cache of machine code, and what happens without a compiler."""
+
+import subprocess
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import presk_rel
+from presk_rel.api.handle import Handle
+from presk_rel.exec.conform import distance
+from presk_rel.exec.exact.run import Options
+from presk_rel.exec.torch import inductor, inductor_cache
+from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Runner, Status, auto_after
+from presk_rel.exec.torch.inductor_build import examples, flat, nested, spec
+from presk_rel.pipeline import Request
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
+IMPORTED = {f"m.{k}": v for k, v in SMALL.items()}
+BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(2, 10**6), "bf16": Fraction(1, 20)}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "presk" / "inductor"
+
+
+def mlp(**options: Any) -> Handle:
+    handle = presk_rel.load(EXAMPLES / "mlp.psk").compile("mse_grad", {"B": 2, "D": 4}, dtype="f64", **options)
+    return handle.bind(θ=handle.params["θ"], x=handle.example("x"), y=handle.example("y"))
+
+
+def difference(a: Any, b: Any) -> float:
+    """The largest difference of two trees of gradients."""
+    return max(float((a[i][j] - b[i][j]).abs().max()) for i in a for j in a[i])
+
+
+# ----------------------------------------------------------------------------------------------------- machine code
+
+
+@pytest.mark.timeout(600)
+def test_machine_code_is_built_once_and_again_when_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    built: list[str] = []
+    build = inductor._build
+    monkeypatch.setattr(inductor, "_build", lambda job: (built.append(job["device"]), build(job))[1])
+    plain, first = mlp(tier="emit"), mlp(tier="inductor")
+    expected = plain()
+    assert first.status == plain.status
+    assert difference(first(), expected) < 1e-15
+    assert first.status.tier == "inductor"
+    assert 0 < (first.status.kernels or 0) < plain.kernels
+    assert difference(mlp(tier="inductor")(), expected) < 1e-15
+    assert built == ["cpu"]
+
+    (entry,) = cache.glob("*.pt2")
+    entry.write_bytes(entry.read_bytes()[:-1] + b"?")
+    again = mlp(tier="inductor")
+    assert difference(again(), expected) < 1e-15
+    assert again.status.tier == "inductor"
+    assert built == ["cpu", "cpu"]
+
+    strided = {**again.example("θ")}
+    strided["l1"] = {**strided["l1"], "w": strided["l1"]["w"].t().contiguous().t()}
+    assert difference(again(θ=strided), expected) < 1e-15
+
+
+CASES = [
+    ("mlp.psk", "mse_grad", {"B": 2, "D": 3}, {}, "inference"),
+    ("tour/deep.psk", "loss_grad", {"B": 2, "D": 3}, {}, "inference"),
+    ("tour/grad_of_function.psk", "pair_grad", {"N": 4}, {}, "inference"),
+    ("tour/hinge.psk", "hinge_grad", {"N": 5, "D": 3}, {}, "inference"),
+    ("tour/linear_regression.psk", "loss_grad", {"N": 5, "D": 3}, {}, "inference"),
+    ("train_minigpt.psk", "loss_grad", {"B": 2, "T": 3}, IMPORTED, "inference"),
+    ("gpt.psk", "loss_grad", {"B": 1, "T": 3}, SMALL, "training"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("file", "entry", "dims", "consts", "mode"), CASES, ids=lambda x: str(x)[:24])
+def test_examples_are_within_the_bounds(
+    file: str, entry: str, dims: dict[str, int], consts: dict[str, int], mode: Any, cache: Path
+):
+    session = presk_rel.load(EXAMPLES / file, consts, mode=mode).session
+    request = Request(dims=dims)
+    proven = session.run_exact(entry, request, Options(bits=96)).value
+    for dtype, bound in BOUNDS.items():
+        ran = session.run_torch(entry, request, dtype, "cpu", "inductor")  # type: ignore[arg-type]
+        far = distance(proven, ran.value)
+        assert ran.status.tier == "inductor"
+        assert (far.relative <= bound, far.differing) == (True, 0), (dtype, float(far.relative), far.where)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_samples_are_those_of_the_exact_executor(cache: Path, tmp_path: Path):
+    path = tmp_path / "draw.psk"
+    path.write_text("fn draw(key : key, s : ℝ[batch: 5, 7]) -> idx[7][batch: 5] uses Rand = sample(key, s)\n")
+    session = presk_rel.load(path).session
+    exact = session.run_exact("draw", Request(), Options(bits=96)).value
+    ran = session.run_torch("draw", Request(), "f32", "cpu", "inductor")
+    assert (ran.status.tier, distance(exact, ran.value).differing) == ("inductor", 0)
+
+
+# ------------------------------------------------------------------------------------------------ without a compiler
+
+
+def test_without_a_compiler_the_code_runs_as_it_is(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "/nothing/here")
+    handle = mlp(tier="inductor")
+    assert difference(handle(), mlp(tier="emit")()) == 0
+    assert handle.status == Status("emit", "the compiler CXX=/nothing/here is not there", handle.kernels)
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "")
+    assert inductor.no_compiler() == "there is no C++ compiler here (g++, clang++ or $CXX)"
+
+
+def test_a_compiler_that_fails_is_said(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    def failing(*_: Any, **__: Any) -> Any:
+        return subprocess.CompletedProcess([], 1, "", "Traceback\n  somewhere\nerror: no space\x1b left\n\n")
+
+    def refusing(*_: Any, **__: Any) -> Callable[..., Any]:
+        def run(*_: Any) -> Any:
+            raise RuntimeError("no code\nat all")
+
+        return run
+
+    monkeypatch.setattr(inductor.subprocess, "run", failing)
+    monkeypatch.setattr(torch, "compile", refusing)
+    session = presk_rel.load(EXAMPLES / "mlp.psk").session
+    ran = session.run_torch("mse", Request(dims={"B": 2, "D": 4}), "f64", "cpu", "inductor")
+    reason = "the compiler failed: error: no space left; torch.compile failed: no code"
+    assert ran.status == Status("emit", reason, ran.kernels)
+    (said,) = session.diagnostics.items
+    assert (said.code, said.severity) == ("W7104", "warning")
+    assert reason in said.message
+
+
+def test_torch_compile_is_next_where_ahead_of_time_fails(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    def failing(_: Any) -> None:
+        raise inductor.BuildError("no")
+
+    monkeypatch.setattr(inductor, "_build", failing)
+    monkeypatch.setattr(torch, "compile", lambda f, **_: f)
+    handle = mlp(tier="inductor")
+    assert difference(handle(), mlp(tier="emit")()) == 0
+    assert handle.status == Status("compile", "no")
+
+
+# ----------------------------------------------------------------------------------------------------------- `auto`
+
+
+def test_auto_compiles_when_launches_have_cost_as_much(monkeypatch: pytest.MonkeyPatch):
+    assert auto_after(10) == AUTO_LAUNCHES // 10
+    assert auto_after(3) * 3 >= AUTO_LAUNCHES > (auto_after(3) - 1) * 3
+    monkeypatch.setattr(inductor, "compiled", lambda *_: (lambda x: x + 1, Status("inductor")))
+    runner = Runner("", lambda x: x, "cpu", 1, after=2)
+    assert [runner(0) for _ in range(4)] == [0, 0, 1, 1]
+    assert mlp().status == mlp(tier="emit").status
+
+
+def test_nothing_is_compiled_where_no_kernel_runs(cache: Path):
+    handle = presk_rel.load(EXAMPLES / "mlp.psk").compile("MLP.init", {"D": 2, "hidden": 3}, tier="inductor")
+    handle(1)
+    assert handle.status == Status("emit", None, 0)
+
+
+def test_stacks_of_tensors_have_flat_forms():
+    given = (torch.zeros(2), [torch.ones(1, dtype=torch.int64), (torch.zeros(()),)])
+    specs = [spec(x) for x in given]
+    assert specs == [[[2], "float32"], {"each": [[[1], "int64"], {"each": [[[], "float32"]]}]}]
+    assert [x.dtype for x in examples(specs, "cpu")] == [torch.float32, torch.int64, torch.float32]
+    assert nested(specs, iter([1, 2, 3])) == [1, [2, [3]]]
+    assert [tuple(x.shape) for x in flat(given)] == [(2,), (1,), ()]
+
+
+# -------------------------------------------------------------------------------------------------------- the cache
+
+
+def stored(name: str, size: int, tmp_path: Path) -> inductor_cache.Entry:
+    built = tmp_path / "built"
+    built.write_bytes(name.encode() * size)
+    return inductor_cache.store(name, built, {"kernels": 1})
+
+
+def test_the_cache_is_bounded_by_use(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inductor_cache, "MOST_BYTES", 25)
+    for i, name in enumerate("abc"):
+        entry = stored(name, 10, tmp_path)
+        inductor_cache.os.utime(entry.path, (i, i))
+    found = inductor_cache.find("a")
+    assert found is not None
+    assert found.about["kernels"] == 1
+    stored("d", 10, tmp_path)
+    assert sorted(p.stem for p in cache.glob("*.pt2")) == ["a", "c", "d"]
+    assert inductor_cache.find("b") is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"sha256": "0"}'])
+def test_a_damaged_entry_counts_as_none(cache: Path, tmp_path: Path, damage: str):
+    entry = stored("a", 3, tmp_path)
+    assert inductor_cache.find("a") == entry
+    entry.path.with_suffix(".json").write_text(damage)
+    assert inductor_cache.find("a") is None
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(cache: Path, tmp_path: Path):
+    assert inductor_cache.folder() == cache
+    assert cache.stat().st_mode & 0o077 == 0
+    cache.chmod(0o777)
+    assert not inductor_cache.folder().is_relative_to(tmp_path)
+    assert inductor_cache.folder() == inductor_cache.folder()
+
+
+def test_a_cache_that_cannot_be_made_is_the_process_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert not inductor_cache.folder().is_relative_to(tmp_path)
