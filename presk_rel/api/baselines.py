@@ -64,17 +64,24 @@ class Setting:
         return found
 
     def owned(self) -> list[Any]:
-        """As `values`, every state dict being the parameters of a module, which `owners` has by class."""
+        """As `values`, every state dict being the parameters of a module, which `owners` has by class. Where the file
+        makes such a module inside a function, it takes this one."""
         found = self.values()
         for k, p in enumerate(self.handle.function.params):
             if isinstance(p.type, Params) and isinstance(p.type.instance, Applied):
                 module = self.module(p.type.instance)
                 module.load_state_dict(found[k])
                 self.owners[type(module).__name__] = module
+                self.namespace[f"_owner_{type(module).__name__}"] = module
                 found[k] = dict(module.named_parameters())
         return found
 
-    def arguments(self, values: list[Any], *, owned: bool) -> list[Any]:
+    def functional(self) -> list[Any]:
+        """As `values`, with the modules of `owned` only as what is called, not what owns the parameters."""
+        self.owned()
+        return self.values()
+
+    def arguments(self, values: list[Any]) -> list[Any]:
         """All arguments in the order of the Python function."""
         rest = iter(values)
         out: list[Any] = []
@@ -83,7 +90,7 @@ class Setting:
                 out.append(next(rest))
                 continue
             made = self.module(instance)
-            out.append(self.owners.get(type(made).__name__, made) if owned else made)
+            out.append(self.owners.get(type(made).__name__, made))
         return out
 
 
@@ -92,8 +99,7 @@ def eager(program: Program, handle: Handle) -> Callable[[], Any]:
     torch: Any = import_module("torch")
     exported = program.session.exported()
     source = exported.source.replace("torch.func.functional_call(", "_call(").replace("torch.func.grad(", "_grad(")
-    source = _ON_META.sub(r'_owner("\1")', source)
-    setting = Setting(exported, handle, _loaded(torch, source, handle))
+    setting = Setting(exported, handle, _loaded(source))
     values = setting.owned()
     owned = {id(m) for m in setting.owners.values()}
 
@@ -102,8 +108,8 @@ def eager(program: Program, handle: Handle) -> Callable[[], Any]:
             return net(*args, **(kwargs or {}))
         return torch.func.functional_call(net, state, args, kwargs)
 
-    setting.namespace.update(_call=call, _grad=_backward, _owner=setting.owners.__getitem__)
-    function, arguments, keywords = setting.function, setting.arguments(values, owned=True), setting.keywords
+    setting.namespace.update(_call=call, _grad=_backward)
+    function, arguments, keywords = setting.function, setting.arguments(values), setting.keywords
     differentiates = "_grad(" in source
 
     def run() -> Any:
@@ -117,14 +123,23 @@ def compiled(program: Program, handle: Handle) -> Callable[[], Any]:
     """`torch.compile(fullgraph=True)` of the exported function as it is."""
     torch: Any = import_module("torch")
     exported = program.session.exported()
-    setting = Setting(exported, handle, _loaded(torch, exported.source, handle))
+    setting = Setting(exported, handle, _loaded(exported.source))
     function, keywords = torch.compile(setting.function, fullgraph=True), setting.keywords
-    arguments = setting.arguments(setting.values(), owned=False)
+    arguments = setting.arguments(setting.functional())
     return lambda: function(*arguments, **keywords)
 
 
-def _loaded(torch: Any, source: str, handle: Handle) -> dict[str, Any]:
+def jitted(program: Program, handle: Handle) -> Callable[[], Any]:
+    """`jax.jit` of the exported function, as torch traces it (`api.jax_baseline`)."""
+    from presk_rel.api.jax_baseline import jitted
+
+    exported = program.session.exported()
+    return jitted(Setting(exported, handle, _loaded(exported.source)))
+
+
+def _loaded(source: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "exported"}
+    source = _ON_META.sub(r"_owner_\1", source)
     exec(compile(source, "<exported>", "exec"), namespace)
     return namespace
 

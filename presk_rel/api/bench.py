@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from presk_rel.api.baselines import compiled, eager
+from presk_rel.api.baselines import compiled, eager, jitted
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.exec.torch.dispatch import dispatched
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from presk_rel.api.handle import Handle
     from presk_rel.api.program import Program
 
-BASELINES = ("eager", "compile")
+BASELINES = {"eager": eager, "compile": compiled, "jax": jitted}
 SLICE = 2e-3
 """Seconds a slice of calls takes at least."""
 
@@ -57,7 +57,7 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     handle()
     sides: dict[str, Callable[[], Any]] = {"presk": handle}
     for name in against:
-        sides[name] = eager(program, handle) if name == "eager" else compiled(program, handle)
+        sides[name] = BASELINES[name](program, handle)
     kernels = {n: _kernels(handle, n, run) for n, run in sides.items()}
     samples = _samples(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
@@ -71,16 +71,11 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     )
 
 
-def _kernels(handle: Handle, name: str, run: Callable[[], Any], inputs: tuple[Any, ...]) -> int | None:
+def _kernels(handle: Handle, name: str, run: Callable[[], Any]) -> int | None:
     """The kernels of one run, as torch dispatches them; of presk's machine code, as it was compiled."""
-    if name == "compile":
-        return None
     if name != "presk":
-        return len(dispatched(run))
-    run()
-    if handle.status.tier != "emit":
-        return handle.status.kernels
-    return len(dispatched(lambda: handle.compiled.parts.entry(inputs)))  # inference mode hides kernels
+        return len(dispatched(run)) if name == "eager" else None
+    return len(dispatched(handle.launch)) if handle.status.tier == "emit" else handle.status.kernels
 
 
 def _samples(sides: Mapping[str, Callable[[], Any]], runs: int, device: Any) -> dict[str, list[float]]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @common_options
 @entry_option
 @dims_option
-@click.option("--against", default="eager", metavar="A,B", help="eager, compile.  [default: eager]")
+@click.option("--against", default="eager", metavar="A,B", help="eager, compile, jax.  [default: eager]")
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f32", help="[default: f32]")
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:n.  [default: cpu]")
 @tier_option
