@@ -13,7 +13,8 @@ from presk_rel.api.program import classes
 from presk_rel.api.trees import Tree, nested, part, tree_of
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf
 from presk_rel.exec import keys
-from presk_rel.exec.torch.bound import Bound, bound, lying, parted
+from presk_rel.exec.torch.bound import Bound, lying, parted
+from presk_rel.exec.torch.ready import ready
 
 if TYPE_CHECKING:
     from presk_rel.api.program import Program
@@ -69,9 +70,12 @@ class Handle:
             inputs = self._inputs({})
             if self.compiled.emitted.plan is None:
                 return tree_of(self.compiled.emitted.result, self.compiled.function(inputs))
-            self._ready = bound(self.compiled.emitted, self.compiled.generated, inputs)
+            self._ready = ready(self.compiled, inputs)
             self._value = tree_of(self.compiled.emitted.result, self._ready.run())
             return self._value
+        runner = self.compiled.runner
+        if runner is not None and not runner.settled:
+            self._ready = ready(self.compiled, (), self._ready)
         found = self._ready.run()
         return self._value if self._ready.same else tree_of(self.compiled.emitted.result, found)
 

@@ -6,7 +6,7 @@ fuses it as it does a JAX user's `jax.jit(jax.grad(…))`. JAX is no dependency 
 """
 
 # JAX has no types here, and every row of the tables is a lambda over its arrays.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -29,9 +29,10 @@ class Bound:
     flats: tuple[Any, ...]
 
 
-def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any]) -> Bound:
+def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any], wrap: Callable[[Entry], Entry] | None = None) -> Bound:
     """Buffers for one set of inputs. Tensors must be in row-major order; they are read where they lie, but for the
-    leaves of a tree that the plan needs next to each other and that are not: these are copied once."""
+    leaves of a tree that the plan needs next to each other and that are not: these are copied once. `wrap` makes a run
+    of the plan's (a CUDA graph)."""
     torch: Any = import_module("torch")
     plan = emitted.plan
     assert plan is not None
@@ -41,6 +42,7 @@ def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any]) -> Bound:
     with torch.no_grad():
         held, flats = _staged(torch, list(inputs), plan.arenas if plan.staged else ())
         run, results, made = namespace["bound"](held, flats)
+    run = wrap(run) if wrap else run
     same = not any(map(on_host, operands_of(emitted.result)))
 
     def through(*given: Any) -> tuple[Any, ...]:

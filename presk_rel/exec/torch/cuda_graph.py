@@ -1,14 +1,9 @@
-"""A function of tensors as one CUDA graph: its kernels are recorded once and launched together.
-
-Tensors are copied into the graph's own buffers; one that is such a buffer already (`Graph.buffers`) is not, so a caller
-that writes its batch there saves the copy. Results lie in buffers that the next call overwrites, as those of
-`torch.compile(mode="reduce-overhead")` do.
-"""
+"""A run over fixed buffers as one CUDA graph: its kernels are recorded once and launched together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -20,34 +15,36 @@ WARM_UPS = 3
 
 @dataclass(slots=True)
 class Graph:
-    """A recorded function: `buffers` are its inputs, flat, `result` its outputs."""
+    """`run(*given)`, recorded at its first call. What `run` reads and writes besides stays where it is; tensors that
+    are `given` anew are copied into buffers of the graph. `cuda` is `torch.cuda`."""
 
-    buffers: list[Any]
-    result: Any
-    replay: Callable[[], None]
+    run: Callable[..., Any]
+    cuda: Any = None
+    buffers: list[Any] = field(default_factory=list[Any])
+    result: Any = None
+    replay: Callable[[], None] | None = None
 
     def __call__(self, *given: Any) -> Any:
+        if self.replay is None:
+            self.record(given)
         for buffer, x in zip(self.buffers, flat(given), strict=True):
             if buffer is not x:
                 buffer.copy_(x, non_blocking=True)
+        assert self.replay is not None
         self.replay()
         return self.result
 
-
-def graphed(run: Callable[..., Any], given: tuple[Any, ...], cuda: Any = None) -> Graph:
-    """Record `run` on tensors like `given`, which are on one CUDA device. `cuda` is `torch.cuda`."""
-    cuda = cuda or import_module("torch").cuda
-    buffers = [x.clone() for x in flat(given)]
-    arguments = nested([spec(x) for x in given], iter(buffers))
-    device = buffers[0].device if buffers else None
-    with cuda.device(device):
+    def record(self, given: tuple[Any, ...]) -> None:
+        cuda = self.cuda or import_module("torch").cuda
+        self.buffers = list(flat(given))
+        arguments = nested([spec(x) for x in given], iter(self.buffers))
         side = cuda.Stream()
         side.wait_stream(cuda.current_stream())
         with cuda.stream(side):
             for _ in range(WARM_UPS):
-                run(*arguments)
+                self.run(*arguments)
         cuda.current_stream().wait_stream(side)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph):
-            result = run(*arguments)
-    return Graph(buffers, result, graph.replay)
+            self.result = self.run(*arguments)
+        self.replay = graph.replay

@@ -2,7 +2,7 @@
 
     on the CPU   compiled ahead of time by Inductor (`torch.export` and `aoti_compile_and_package`, in a process of its
                  own), kept in the cache on disk, called without Dynamo's guards; where that fails, `torch.compile`
-    on CUDA      `torch.compile`, its kernels in a CUDA graph (`exec.torch.cuda_graph`)
+    on CUDA      `torch.compile`; bound calls are CUDA graphs (`exec.torch.cuda_graph`) in every tier
 
 Where there is no compiler the code runs as it is, tier `emit`, and says why. Shapes are static, so nothing is checked
 at a call; tensors are made contiguous, since machine code knows only the strides that it was compiled for.
@@ -46,36 +46,39 @@ class Status:
 
 @dataclass(slots=True)
 class Runner:
-    """A `compute` that is compiled after `after` calls, with the shapes that it gets then. `tier` is `emit` where only
-    a CUDA graph is to be made of it."""
+    """Machine code for a `compute`, made after `after` runs, with the shapes that it gets then. Called, it runs that,
+    or the code as it is where there is none."""
 
     source: str
     compute: Run
     device: str
     kernels: int
-    tier: str = "inductor"
     after: int = 0
-    calls: int = 0
+    runs: int = 0
     status: Status = field(init=False)
+    settled: bool = False
     _run: Run | None = None
 
     def __post_init__(self) -> None:
         self.status = Status("emit", None, self.kernels)
 
+    def due(self) -> bool:
+        """Count a run; whether machine code is to do it."""
+        if self.settled:
+            return self._run is not None
+        self.runs += 1
+        return self.runs > self.after
+
+    def machine(self, given: tuple[Any, ...]) -> Run | None:
+        """The machine code, made at first; None where there is none."""
+        if not self.settled:
+            run, self.status = compiled(self.source, self.compute, given, self.device, self.kernels)
+            self._run = run if self.status.tier != "emit" else None
+            self.settled = True
+        return self._run
+
     def __call__(self, *given: Any) -> Any:
-        if self._run is None:
-            if self.calls < self.after:
-                self.calls += 1
-                return self.compute(*given)
-            self._run, self.status = self._made(given)
-        return self._run(*given)
-
-    def _made(self, given: tuple[Any, ...]) -> tuple[Run, Status]:
-        if self.tier == "inductor":
-            return compiled(self.source, self.compute, given, self.device, self.kernels)
-        from presk_rel.exec.torch.cuda_graph import graphed
-
-        return graphed(self.compute, given), Status("emit", None, self.kernels)
+        return (self.machine(given) or self.compute)(*given)
 
 
 def auto_after(kernels: int) -> int:
@@ -88,7 +91,7 @@ def compiled(source: str, compute: Run, given: tuple[Any, ...], device: str, ker
     if not kernels:
         return compute, Status("emit", None, 0)
     if device != "cpu":
-        return _on_cuda(compute, given, device, kernels)
+        return just_in_time(compute, [spec(x) for x in given], device, kernels)
     missing = no_compiler()
     if missing is not None:
         return compute, Status("emit", missing, kernels)
@@ -194,10 +197,3 @@ def just_in_time(compute: Run, specs: list[Any], device: str, kernels: int) -> t
     except Exception as error:  # whatever Dynamo, Inductor or a C compiler raises
         return compute, Status("emit", f"torch.compile failed: {_clean(str(error).partition(chr(10))[0])}", kernels)
     return run, Status("compile")
-
-
-def _on_cuda(compute: Run, given: tuple[Any, ...], device: str, kernels: int) -> tuple[Run, Status]:
-    from presk_rel.exec.torch.cuda_graph import graphed
-
-    run, status = just_in_time(compute, [spec(x) for x in given], device, kernels)
-    return graphed(run, given), status

@@ -7,7 +7,7 @@ exact executor's. `--device cuda` without a GPU is a request outside what can be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal
@@ -96,20 +96,18 @@ def compile_entry(
     often: bool = False,
 ) -> Compiled:
     """Generate and load the function of a flat entry in an environment that has all its dims and prefixes. `often` says
-    that it will run more than once: `auto` then compiles it in time, and on CUDA it becomes a CUDA graph."""
+    that it will run more than once: `auto` then compiles it in time."""
     torch: Any = import_module("torch")
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
     found = loaded(emitted.source)
     runner = _runner(emitted, found, device, tier, often=often)
-    entry_function = found.entry
-
-    def through_runner(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return entry_function(inputs, runner)
-
-    function = through_runner if runner else entry_function
+    function = found.entry
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if runner is not None and runner.due():
+            with torch.inference_mode():
+                return function(inputs, runner)
         if emitted.plan is not None:
             return bound(emitted, function, inputs).run()
         with torch.inference_mode():
@@ -119,17 +117,11 @@ def compile_entry(
 
 
 def _runner(emitted: Emitted, found: Parts, device: str, tier: Tier, *, often: bool) -> Runner | None:
-    """What runs the tensors' part; None for the generated code itself."""
-    made = Runner(emitted.source, found.compute, device, emitted.kernels)
-    match tier, device == "cpu":
-        case "inductor", _:
-            return made
-        case "auto", True if often:
-            return replace(made, after=auto_after(emitted.kernels))
-        case _, False if often:
-            return replace(made, tier="inductor" if tier == "auto" else "emit")
-        case _:
-            return None
+    """What makes machine code of the tensors' part; None for tier `emit`."""
+    if tier == "emit" or (tier == "auto" and not often):
+        return None
+    after = auto_after(emitted.kernels) if tier == "auto" else 0
+    return Runner(emitted.source, found.compute, device, emitted.kernels, after)
 
 
 def fallen_back(status: Status) -> Diagnostics:

@@ -1,0 +1,76 @@
+"""CUDA graphs: recorded once over fixed buffers, here with a stand-in for `torch.cuda`; on a GPU, the same numbers."""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import presk_rel
+from presk_rel.exec.torch.cuda_graph import WARM_UPS, Graph
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+class Cuda:
+    """Records what is asked of it; a graph replays what ran while it was recorded."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.recorded: Any = None
+
+    def Stream(self) -> "Cuda":
+        self.said.append("stream")
+        return self
+
+    def current_stream(self) -> "Cuda":
+        return self
+
+    def wait_stream(self, _: Any) -> None:
+        self.said.append("wait")
+
+    @contextmanager
+    def stream(self, _: Any) -> Any:
+        yield self.said.append("side")
+
+    @contextmanager
+    def graph(self, _: Any) -> Any:
+        yield self.said.append("record")
+
+    def CUDAGraph(self) -> "Cuda":
+        return self
+
+    def replay(self) -> None:
+        self.said.append("replay")
+
+
+def test_a_run_is_recorded_once_after_warming_up_beside():
+    runs: list[int] = []
+    cuda = Cuda()
+    graph = Graph(lambda x, pair: runs.append(1) or (x, *pair), cuda)
+    x, y = torch.zeros(2), torch.ones(1)
+    assert [t is u for t, u in zip(graph(x, (y,)), (x, y), strict=True)] == [True, True]
+    assert len(runs) == WARM_UPS + 1
+    assert cuda.said == ["stream", "wait", "side", "wait", "record", "replay"]
+    found = graph(torch.full((2,), 3.0), (torch.full((1,), 4.0),))
+    assert (x.tolist(), y.tolist()) == ([3.0, 3.0], [4.0])
+    assert found[0] is x
+    assert len(runs) == WARM_UPS + 1
+    assert cuda.said[-1] == "replay"
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("tier", ["emit", "inductor"])
+def test_bound_calls_on_a_gpu_have_the_numbers_of_the_cpu(tier: Any):
+    small = {"m.V": 7, "m.D": 4, "m.H": 2, "m.L": 2}
+    program = presk_rel.load(EXAMPLES / "train_minigpt.psk", small)
+    cpu = program.compile("loss_grad", {"B": 2, "T": 3}, dtype="f64", tier="emit")
+    gpu = program.compile("loss_grad", {"B": 2, "T": 3}, dtype="f64", tier=tier, device="cuda")
+    for handle in (cpu, gpu):
+        handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+    for _ in range(3):
+        cpu(), gpu()
+    (expected,), (found,) = cpu.flats, gpu.flats
+    assert float((found.cpu() - expected).abs().max()) < 1e-12
