@@ -7,10 +7,13 @@ session unusable; signals wait for a call to end, so callers step rule by rule a
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,9 +88,7 @@ class Session:
             self._answer()
 
     def _start(self, folder: str) -> EGraph:
-        from egglog.bindings import EGraph
-
-        return EGraph(fact_directory=folder)
+        return _bindings().EGraph(fact_directory=folder)
 
     def _signature(self) -> list[str]:
         forms = [
@@ -260,6 +261,20 @@ class Reading:
         if kind == "term":
             return _same
         return self.engine.value_to_bigrat if kind == "rational" else self.engine.value_to_i64
+
+
+@cache
+def _bindings() -> Any:
+    """The compiled part of egglog: its Python package takes twenty times as long to import, and is not needed."""
+    package = importlib.util.find_spec("egglog")
+    places = list(package.submodule_search_locations or ()) if package else []
+    found = importlib.machinery.PathFinder.find_spec("bindings", places)
+    if found is None or found.origin is None:
+        raise PreskBug("egraph", "egglog is not installed")
+    loader = importlib.machinery.ExtensionFileLoader("egglog.bindings", found.origin)
+    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(loader.name, loader, origin=found.origin))
+    loader.exec_module(module)
+    return module
 
 
 def _same(value: Any) -> Any:

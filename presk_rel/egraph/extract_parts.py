@@ -35,12 +35,59 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float) -> Solved
     chosen = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
     bound = float(sum(choices[c][0].cost for c in problem.needed if len(choices[c]) == 1))
     size = sum(len(choices[c]) for part in parts for c in part)
+    solved: dict[_Shape, tuple[list[int | None], float]] = {}
     for part in parts:
         inner = {c: choices[c] for c in part}
         share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
-        found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share)
+        ordered, shape = _shape(inner, free)
+        if shape not in solved:
+            found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share)
+            solved[shape] = _picked(ordered, found)
+        found = _same(ordered, *solved[shape])
         chosen |= found.choice
         bound += found.bound - sum(ways[0].cost for c, ways in inner.items() if c in free and len(ways) == 1)
+    return Solved(chosen, bound)
+
+
+_Shape = tuple[tuple[bool, tuple[tuple[int, tuple[int, ...]], ...]], ...]
+"""A part with its classes counted from 0: whether each is free, and the costs and needs of its choices."""
+_Ordered = list[tuple[ClassId, list[Choice]]]
+
+
+def _shape(inner: Choices, free: frozenset[ClassId]) -> tuple[_Ordered, _Shape]:
+    """The classes of a part and their choices in an order that mostly does not depend on their numbers, and what of the
+    part that leaves. Parts of one shape have one solution: layers of a model are alike."""
+    place: dict[ClassId, int] = {}
+    queue = [*(c for c in inner if c in free), *(c for c in inner if c not in free)]
+    starts = sum(c in free for c in inner)
+    queue, rest = queue[:starts], queue[starts:]
+    for c in queue:
+        place[c] = len(place)
+    for c in queue:
+        for way in sorted(inner[c], key=lambda x: (x.cost, len(x.needs))):
+            fresh = [n for n in sorted(way.needs) if n in inner and n not in place]
+            place |= {n: len(place) + k for k, n in enumerate(fresh)}
+            queue += fresh
+    for c in rest:
+        if c not in place:
+            place[c] = len(place)
+            queue.append(c)
+
+    def sign(way: Choice) -> tuple[int, tuple[int, ...]]:
+        return way.cost, tuple(sorted(place[n] for n in way.needs if n in place))
+
+    ordered = [(c, sorted(inner[c], key=lambda x: (sign(x), x.key))) for c in queue]
+    return ordered, tuple((c in free, tuple(map(sign, ways))) for c, ways in ordered)
+
+
+def _picked(ordered: _Ordered, found: Solved) -> tuple[list[int | None], float]:
+    """A solution by the places of what it chose."""
+    return [ways.index(found.choice[c]) if c in found.choice else None for c, ways in ordered], found.bound
+
+
+def _same(ordered: _Ordered, picked: list[int | None], bound: float) -> Solved:
+    """The same solution of another part of that shape."""
+    chosen = {c: ways[k] for (c, ways), k in zip(ordered, picked, strict=True) if k is not None}
     return Solved(chosen, bound)
 
 

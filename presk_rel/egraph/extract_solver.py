@@ -1,13 +1,8 @@
-"""Extraction as an integer program, solved by OR-tools' CP-SAT: single-threaded, with a fixed seed and a limit in its
-deterministic clock, so that equal inputs give equal outputs. The only file that knows OR-tools.
-"""
+"""Extraction as an integer program."""
 
 from __future__ import annotations
 
-# pyright: reportUnknownMemberType=false
-from ortools.sat.python import cp_model
-from ortools.sat.python.cp_model import CpModel, IntVar
-
+from presk_rel.egraph.cp_sat import Model, Var
 from presk_rel.egraph.extract import Choice, Choices, ClassId, Components
 from presk_rel.egraph.extract_parts import Solved
 
@@ -23,25 +18,18 @@ def solve_part(
     size = sum(map(len, choices.values()))
     if size > TOO_LARGE:
         return None
-    model = CpModel()
+    model = Model()
     scale = _scale(choices)
     variables = _formulate(model, choices, hint, free, component, scale)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.linearization_level = 2 if size <= LARGE else 1  # the relaxation proves optima here
-    solver.parameters.max_deterministic_time = limit
-    solver.parameters.max_time_in_seconds = 5 + 5 * limit
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    level = 2 if size <= LARGE else 1  # the relaxation proves optima here
+    found = model.solve(limit, 5 + 5 * limit, level)
+    if found is None:
         return None
-    chosen = {c: choices[c][i] for (c, i), y in variables.items() if solver.boolean_value(y)}
+    chosen = {c: choices[c][i] for (c, i), y in variables.items() if found.values[y]}
     certain = {c: ways[0] for c, ways in choices.items() if c in free and len(ways) == 1}
-    known = sum(way.cost for way in certain.values())
-    if status == cp_model.OPTIMAL and scale == 1:
-        return Solved(chosen | certain, known + solver.objective_value)
     slack = 0 if scale == 1 else len(choices)  # every cost was rounded up once
-    return Solved(chosen | certain, known + max(0.0, (solver.best_objective_bound - slack) * scale))
+    bound = sum(way.cost for way in certain.values()) + max(0.0, (found.bound - slack) * scale)
+    return Solved(chosen | certain, bound)
 
 
 def _scale(choices: Choices) -> int:
@@ -51,45 +39,48 @@ def _scale(choices: Choices) -> int:
 
 
 def _formulate(
-    model: CpModel,
+    model: Model,
     choices: Choices,
     hint: dict[ClassId, Choice],
     free: frozenset[ClassId],
     component: Components,
     scale: int,
-) -> dict[tuple[ClassId, int], IntVar]:
+) -> dict[tuple[ClassId, int], Var]:
     """One variable per class and per choice: a needed class takes one of its choices, and is needed by at most as much
     as is taken of the choices that need it. (As sums, not as clauses: the linear relaxation is far tighter.) What is
     needed anyway counts as 1, and has no variables if it has one choice."""
-    needed = {c: 1 if c in free else model.new_bool_var("") for c in choices}
-    level = {c: model.new_int_var(0, n - 1, "") for c in choices if (n := component[c][1]) > 1}
-    variables: dict[tuple[ClassId, int], IntVar] = {}
-    objective: list[cp_model.LinearExpr] = []
+    needed = {c: None if c in free else model.boolean() for c in choices}
+    level = {c: model.integer(0, n - 1) for c in choices if (n := component[c][1]) > 1}
+    variables: dict[tuple[ClassId, int], Var] = {}
+    objective: list[tuple[Var, int]] = []
     for c, ways in choices.items():
-        if c in free and len(ways) == 1:
-            _certain_order(model, c, ways[0], level, component)
+        own = needed[c]
+        if own is None and len(ways) == 1:
+            _order(model, c, ways[0], level, component, None)
             continue
-        taken = [model.new_bool_var("") for _ in ways]
-        model.add(cp_model.LinearExpr.sum(taken) == needed[c])
-        needing: dict[ClassId, list[IntVar]] = {}
+        taken = [model.boolean() for _ in ways]
+        ones = [(y, 1) for y in taken]
+        model.between(ones if own is None else [*ones, (own, -1)], int(own is None), int(own is None))
+        needing: dict[ClassId, list[Var]] = {}
         for i, (way, y) in enumerate(zip(ways, taken, strict=True)):
             variables[c, i] = y
-            objective.append(-(-way.cost // scale) * y)
-            model.add_hint(y, c in hint and hint[c].key == way.key)
+            objective.append((y, -(-way.cost // scale)))
+            model.hint(y, int(c in hint and hint[c].key == way.key))
+            _order(model, c, way, level, component, y)
             for n in sorted(way.needs):
                 needing.setdefault(n, []).append(y)
-                if c in level and component[n][0] == component[c][0]:
-                    model.add(level[c] >= level[n] + 1).only_enforce_if(y)
         for n, users in needing.items():
-            if n not in free:
-                model.add(cp_model.LinearExpr.sum(users) <= needed[n])
-    model.minimize(cp_model.LinearExpr.sum(objective))
+            there = needed.get(n)  # what is free may lie in another part
+            if there is not None:
+                model.at_least([(there, 1), *((y, -1) for y in users)], 0)
+    model.minimize(objective)
     return variables
 
 
-def _certain_order(
-    model: CpModel, c: ClassId, way: Choice, level: dict[ClassId, IntVar], component: Components
+def _order(
+    model: Model, c: ClassId, way: Choice, level: dict[ClassId, Var], component: Components, taken: Var | None
 ) -> None:
+    """What a choice needs of its own cyclic component comes before it."""
     for n in sorted(way.needs):
         if c in level and component[n][0] == component[c][0]:
-            model.add(level[c] >= level[n] + 1)
+            model.at_least([(level[c], 1), (level[n], -1)], 1, taken)

@@ -17,11 +17,11 @@ Stop = Literal["saturated", "e-nodes", "instances", "seconds", "rounds"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`e_nodes` counts those of the loaded program too, `instances` what rules log; of both, `times` the program's size is
-    allowed. `seconds` is a safety net: a run that meets it may differ from another one, and its report says so.
-    `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow the graph: on
-    gradients, more than four make the choice harder and the result no better. `growth` is how often one of them, or a
-    rule that pairs nodes, may match in a step (or as often as the program has nodes)."""
+    """`e_nodes` counts those of the loaded program too, `instances` what rules log; up to `times` the program's size of
+    either is allowed anyway. `seconds` is a safety net: a run that meets it may differ from another one, and its report
+    says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow the graph:
+    on gradients, more than four make the choice harder and the result no better. `growth` is how often one of them, or
+    a rule that pairs nodes, may match in a step (or as often as the program has nodes)."""
 
     e_nodes: int = 10_000
     instances: int = 20_000

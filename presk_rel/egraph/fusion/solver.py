@@ -4,9 +4,7 @@ deterministic clock. A selection whose kernels wait for each other is cut off wh
 
 from __future__ import annotations
 
-# pyright: reportUnknownMemberType=false
-from ortools.sat.python import cp_model
-
+from presk_rel.egraph.cp_sat import Model
 from presk_rel.egraph.fusion.partition import Task, schedule
 from presk_rel.egraph.fusion.space import bits
 
@@ -16,48 +14,37 @@ ROUNDS = 20
 
 def solve(task: Task, start: list[int], limit: float) -> tuple[list[int], float]:
     """The cheapest selection found and a lower bound of all; `start` where none is found in time."""
-    model = cp_model.CpModel()
+    model = Model()
     scale = max(1, sum(k.units for k in task.kernels) >> 50)
-    taken = [model.new_bool_var("") for _ in task.kernels]
+    taken = [model.boolean() for _ in task.kernels]
     writers = task.writers
     for v in bits(task.result):
-        model.add_bool_or([taken[k] for k in writers[v]])
+        model.at_least([(taken[k], 1) for k in writers[v]], 1)
     for k, needs in enumerate(task.needs):
         for v in bits(needs):
-            model.add(cp_model.LinearExpr.sum([taken[w] for w in writers[v]]) >= taken[k])
+            if k not in writers[v]:
+                model.at_least([*((taken[w], 1) for w in writers[v]), (taken[k], -1)], 0)
     for i in bits(task.live):  # follows from the rest, and makes the relaxation tighter
-        model.add(
-            cp_model.LinearExpr.sum([taken[k] for k, kernel in enumerate(task.kernels) if kernel.work >> i & 1]) >= 1
-        )
+        model.at_least([(taken[k], 1) for k, kernel in enumerate(task.kernels) if kernel.work >> i & 1], 1)
     chosen_first = set(start)
     for k, t in enumerate(taken):
-        model.add_hint(t, k in chosen_first)
-    costs = [-(-k.units // scale) for k in task.kernels]
-    model.minimize(cp_model.LinearExpr.weighted_sum(taken, costs))
+        model.hint(t, int(k in chosen_first))
+    model.minimize([(t, -(-k.units // scale)) for t, k in zip(taken, task.kernels, strict=True)])
     slack = 0 if scale == 1 else len(start)  # every cost was rounded up
     for _ in range(ROUNDS):
-        solver = _solver(limit)
-        if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        found = model.solve(limit, 10 * limit, 2)
+        if found is None:
             return start, 0.0
-        chosen = [k for k, t in enumerate(taken) if solver.boolean_value(t)]
+        chosen = [k for k, t in enumerate(taken) if found.values[t]]
         _, stuck = schedule(task, chosen)
         if not stuck:
-            return chosen, (solver.best_objective_bound - slack) * scale
+            return chosen, (found.bound - slack) * scale
         cycle = _cycle(task, stuck, writers)
-        others = {w for _, v in cycle for w in writers[v]} - {k for k, _ in cycle}
-        left = cp_model.LinearExpr.sum([taken[k] for k, _ in cycle])
-        model.add(left <= len(cycle) - 1 + cp_model.LinearExpr.sum([taken[w] for w in sorted(others)]))
+        waiting = {k for k, _ in cycle}
+        others = sorted({w for _, v in cycle for w in writers[v]} - waiting)
+        left = [*((taken[k], -1) for k in sorted(waiting)), *((taken[w], 1) for w in others)]
+        model.at_least(left, 1 - len(cycle))
     return start, 0.0
-
-
-def _solver(limit: float) -> cp_model.CpSolver:
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.linearization_level = 2
-    solver.parameters.max_deterministic_time = limit
-    solver.parameters.max_time_in_seconds = 10 * limit
-    return solver
 
 
 def _cycle(task: Task, stuck: list[int], writers: dict[int, list[int]]) -> list[tuple[int, int]]:
