@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import IO, Any
 
 import click
 
@@ -30,7 +33,21 @@ RESERVED = ("train", "serve", "data", "solve", "fmt", "lsp", "report")
 
 
 class LazyGroup(click.Group):
-    """Imports a command's file when the command is asked for, so that `presk --help` imports none of them."""
+    """Imports a command's file when the command is asked for, so that `presk --help` imports none of them. With
+    `--json`, wrong usage too is one document."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        given = tuple(args)
+        with _reported(given):
+            ctx = super().make_context(info_name, args, parent, **extra)
+        ctx.meta[_GIVEN] = given
+        return ctx
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _reported(ctx.meta[_GIVEN]):
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -47,6 +64,40 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+_GIVEN = "presk.arguments"
+
+
+class _WrongUsage(click.ClickException):
+    """A usage error, fit for a terminal or as JSON."""
+
+    exit_code = 2
+
+    def __init__(self, error: click.UsageError, given: tuple[str, ...]) -> None:
+        super().__init__(error.format_message())
+        self.ctx, self.given = error.ctx, given
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        from presk_rel.diagnostics import Diagnostic
+        from presk_rel.diagnostics.render import escaped, to_json
+        from presk_rel.rules.json_text import json_text
+
+        if "--json" not in self.given:
+            click.UsageError(escaped(self.message), self.ctx).show(file)
+            return
+        command = next((word for word in self.given if word in COMMANDS), None)
+        found = Diagnostic("E7000", self.message, None, help=f"presk {command} --help" if command else "presk --help")
+        schema = f"presk.{command or 'usage'}/1"
+        click.echo(json_text({"schema": schema, "diagnostics": [to_json(found)]}))
+
+
+@contextmanager
+def _reported(given: tuple[str, ...]) -> Generator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        raise _WrongUsage(error, given) from None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

@@ -25,6 +25,7 @@ from presk_rel.diagnostics import PreskError
 from presk_rel.pipeline import Request
 
 if TYPE_CHECKING:
+    from presk_rel.exec.conform import Difference, Distance
     from presk_rel.pipeline import Session
 
 ALL_DIMS = 2
@@ -101,16 +102,39 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
         "dims": dict(exact.dims), "seed": request.seed,
         "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
         "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
+        "discrete": found.discrete, "first": None if found.first is None else _difference(found.first),
         "bound": float(allowed), "conforms": holds,
     }  # fmt: skip
+    head = f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype}"
+    return Outcome(document, f"{head} {_said(found, allowed)}", 0 if holds else 1)
+
+
+def _difference(difference: Difference) -> dict[str, str]:
+    return {"where": difference.where, "measured": difference.measured, "proven": difference.proven}
+
+
+def _short(number: str) -> str:
+    """A decimal to a dozen characters before its exponent."""
+    mantissa, e, exponent = number.partition("e")
+    return f"{mantissa[:12]}…{e}{exponent}" if len(mantissa) > 12 and "." in mantissa else number
+
+
+def _said(found: Distance, allowed: Fraction) -> str:
+    """What was found, after the name of the entry."""
+    equal = f"{found.discrete} discrete value{'s' if found.discrete != 1 else ''}"
+    if found.first is not None:
+        more = f", and {found.differing - 1} more differ" if found.differing > 1 else ""
+        first = found.first
+        return f"at {first.where}: torch gives {first.measured}, the proven result is {_short(first.proven)}{more}"
+    if not found.entries:
+        return f"gives the proven result ({equal})"
     relation = "≤" if found.relative <= allowed else ">"
     where = f" at {found.where}" if found.where else ""
-    text = (
-        f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype} is within "
-        f"{float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
-        f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e})"
+    return (
+        f"is within {float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
+        f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e}"
+        f"{f'; {equal} equal' if found.discrete else ''})"
     )
-    return Outcome(document, text, 0 if holds else 1)
 
 
 def _all(program: Session, request: Request, torch: Torch, bits: int, allowed: Fraction) -> Outcome:

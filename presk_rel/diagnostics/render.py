@@ -60,7 +60,7 @@ def _paint(text: str, style: str) -> str:
 def _render_one(diagnostic: Diagnostic, lines: Mapping[str, list[str]], paint: Any) -> str:
     is_error = diagnostic.severity == "error"
     head = paint(f"[{diagnostic.code}] {'Error' if is_error else 'Warning'}", _RED if is_error else _YELLOW)
-    result = [f"{head}: {paint(shown(diagnostic.message), _BOLD)}"]
+    result = [f"{head}: {paint(escaped(diagnostic.message), _BOLD)}"]
     marks = _marks(diagnostic)
     width = max([len(str(m.span.start.line)) for m in marks], default=1)
     gutter = paint(" " * (width + 2) + "|", _BLUE)
@@ -89,7 +89,7 @@ def _section(
     diagnostic: Diagnostic, file: str, marks: list[_Mark], lines: list[str] | None, width: int, paint: Any
 ) -> list[str]:
     at = diagnostic.span if diagnostic.span and diagnostic.span.file == file else marks[0].span
-    place = f"{shown(file)}:{at.start.line}:{at.start.column}"
+    place = f"{escaped(file)}:{at.start.line}:{at.start.column}"
     result = [paint(" " * (width + 2) + ",-[", _BLUE) + f" {place} " + paint("]", _BLUE)]
     for number, group in groupby(marks, key=lambda m: m.span.start.line):
         if lines is None or number > len(lines):
@@ -126,6 +126,14 @@ def shown(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_TAB if c == "\t" else c if c == "\n" or not _is_unprintable(c) else "\ufffd" for c in text)
+
+
+def escaped(text: str) -> str:
+    """On one line, and fit for a terminal: control, format and surrogate characters as in a Python string, `\\n`. For
+    messages and names of files: two that differ are never shown alike."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode("ascii") if _is_unprintable(c) else c for c in text)
 
 
 def _is_unprintable(character: str) -> bool:

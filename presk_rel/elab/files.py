@@ -122,7 +122,9 @@ class _Loader:
         except (OSError, UnicodeDecodeError, ValueError) as error:
             self.diagnostics.error(
                 "E1024",
-                f'cannot read "{node.path.value}": {_reason(error)}',
+                error.diagnostic.message
+                if isinstance(error, Unreadable)
+                else f'cannot read "{node.path.value}": {_reason(error)}',
                 node.path.span,
                 help="the path is relative to the folder of the importing file",
             )

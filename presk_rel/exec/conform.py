@@ -26,11 +26,21 @@ MOST = Fraction(10) ** 300
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """A place where the two results have no distance: what each holds there, as text."""
+
+    where: str
+    measured: str
+    proven: str
+
+
+@dataclass(frozen=True, slots=True)
 class Distance:
     """`relative` is the largest difference over `scale`, the largest magnitude of the proven result (1 if that is 0);
-    `where` is the entry it occurs at; `exact_error` the largest error bound of the proven side. `differing` counts
-    what has no distance: indices, truth values and keys that are not equal, by tensor, and entries measured as an
-    infinity or NaN, of which `where` is then the last."""
+    `where` is the entry it occurs at; `exact_error` the largest error bound of the proven side. `entries` counts reals,
+    `discrete` what is compared for equality: indices, truth values, keys, numbers of hyperparameter type. `differing`
+    counts what has no distance, by entry: discrete values that are not equal, and reals measured as an infinity or NaN;
+    `first` is the first of them, and `where` its place."""
 
     relative: Fraction
     scale: Fraction
@@ -38,13 +48,16 @@ class Distance:
     exact_error: Fraction
     entries: int
     differing: int
+    discrete: int = 0
+    first: Difference | None = None
 
 
 def distance(proven: Value, measured: Value) -> Distance:
     """The distance of `measured` (doubles) from `proven` (correctly rounded decimals)."""
     pairs = list(zip(leaves(proven), leaves(measured), strict=True))
     largest, scale, error = Fraction(0), Fraction(0), Fraction(0)
-    where, lost, entries, differing = "", "", 0, 0
+    where, entries, discrete = "", 0, 0
+    lost: list[Difference] = []
     for (path, exact), (_, other) in pairs:
         match exact, other:
             case Tensor(_, Rounded() as rounded), Tensor(_, data):
@@ -55,13 +68,17 @@ def distance(proven: Value, measured: Value) -> Distance:
                 scale = max([scale, *map(abs, exacts)])
                 for index, (a, b) in enumerate(zip(exacts, others, strict=True)):
                     if not np.isfinite(b):
-                        differing, lost = differing + 1, _at(path, index, np.shape(data))
+                        proven_text = str(rounded.text.reshape(-1)[index])
+                        lost.append(Difference(_at(path, index, np.shape(data)), str(b), proven_text))
                     elif abs(a - Fraction(b)) > largest:
                         largest, where = abs(a - Fraction(b)), _at(path, index, np.shape(data))
             case _:
-                differing += not _equal(exact, other)
+                here = _discrete(path, exact, other)
+                discrete += len(here)
+                lost += [d for d in here if d.measured != d.proven]
     relative, scale, error = (min(x, MOST) for x in (largest / (scale or 1), scale, error))
-    return Distance(relative, scale, lost or where, error, entries, differing)
+    first = lost[0] if lost else None
+    return Distance(relative, scale, first.where if first else where, error, entries, len(lost), discrete, first)
 
 
 def _at(path: str, index: int, shape: tuple[int, ...]) -> str:
@@ -76,17 +93,22 @@ def _exact(text: str) -> Fraction:
     return Fraction(0) if exponent.startswith("-") else Fraction(digits) * Fraction(10) ** FAR
 
 
-def _equal(exact: Value, other: Value) -> bool:
+def _discrete(path: str, exact: Value, other: Value) -> list[Difference]:
+    """The values of the two, entry by entry, whether they differ or not."""
     match exact, other:
         case (IndexTensor(_, _, a), IndexTensor(_, _, b)) | (MaskTensor(_, a), MaskTensor(_, b)):
-            return _same_entries(a, b)
+            proven, measured = np.asarray(a), np.asarray(b)
+            if proven.shape != measured.shape:
+                raise PreskBug("conform", f"the shape {measured.shape} against {proven.shape}")
+            pairs = zip(proven.reshape(-1).tolist(), measured.reshape(-1).tolist(), strict=True)
+            return [Difference(_at(path, i, proven.shape), _text(q), _text(p)) for i, (p, q) in enumerate(pairs)]
         case (HyperValue(_, p), HyperValue(_, q)):
-            return float(p) == float(q)
+            return [Difference(path or "result", repr(float(q)), repr(float(p)))]
         case KeyValue(a), KeyValue(b):
-            return a == b
+            return [Difference(path or "result", b.hex(), a.hex())]
         case _:
             raise PreskBug("conform", f"a {type(exact).__name__} against a {type(other).__name__}")
 
 
-def _same_entries(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(np.asarray(a), np.asarray(b)))
+def _text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(int(value))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.facts.builtins import EFFECTS
 from presk_rel.rules.absence import explain_absence
 from presk_rel.rules.analysis import CoreAnalysis
 from presk_rel.rules.proof import Absence, Fact, ProofNode
@@ -53,7 +54,7 @@ class Question:
 def explain(analysis: CoreAnalysis, question: Question) -> list[Explanation]:
     """One explanation per goal, in order of parameters. Empty if every class is C∞ and no more was asked.
 
-    Raises `PreskError`: E9140 (exit status 2) for a function or parameter that the program does not have, E9141 (exit
+    Raises `PreskError`: E9140 (exit status 2) for a function, parameter or effect that there is not, E9141 (exit
     status 1) for an effect that the function does not have, or with `--not` has.
     """
     goals = list(_goals(analysis, question))
@@ -72,6 +73,7 @@ def _explain(prover: Prover, goal: Fact) -> Explanation:
 def _goals(analysis: CoreAnalysis, question: Question) -> Iterator[Fact]:
     params = _params(analysis, question)
     if question.effect is not None:
+        _known(question.effect)
         yield from _wanted(analysis, [("effect", (question.function, question.effect))], question)
     if question.effect is None or question.param is not None:
         for param in params:
@@ -79,6 +81,12 @@ def _goals(analysis: CoreAnalysis, question: Question) -> Iterator[Fact]:
     if question.effect is None and question.param is None and question.everything:
         effects = analysis.effects.get(question.function, ())
         yield from _wanted(analysis, [("effect", (question.function, e)) for e in effects], question)
+
+
+def _known(effect: str) -> None:
+    if effect not in EFFECTS:
+        there_is = "there is " + " and ".join(f"`{e}`" for e in EFFECTS)
+        raise _usage(f"there is no effect `{effect[:100]}`", _near(effect, EFFECTS) or there_is)
 
 
 def _class_goals(analysis: CoreAnalysis, param: str, question: Question) -> Iterator[Fact]:

@@ -1,4 +1,4 @@
-"""Codes of requests: an entry that is not there, a device, a proof that fails, and a bug of presk itself."""
+"""Codes of requests: wrong usage, an entry that is not there, a device, a proof that fails, a bug of presk itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ def _page(code: str, title: str, meaning: str, failing: str, fixed: str, kind: K
 
 
 PAGES: Final = (
+    _page(
+        "E7000",
+        "wrong usage",
+        "The command line is not one that presk reads: no such file, an option that is not there, a value that it does "
+        "not take (exit status 2). In text, the command's usage is shown; this code is that of the answer with --json.",
+        "presk check --json no_such_file.psk",
+        "presk check --json mlp.psk",
+    ),
     _page(
         "E7001",
         "no such function",

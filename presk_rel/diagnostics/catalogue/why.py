@@ -13,7 +13,8 @@ PAGES: Final = (
         "user error",
         "nothing of this name to explain",
         "`presk why` was asked about a function that the program does not have, or about a parameter that the function "
-        "does not have. A function of a module is called `Module.function`; `presk check FILE --summary` lists them.",
+        "does not have, or about an effect that there is not (there is `Rand`). A function of a module is called "
+        "`Module.function`; `presk check FILE --summary` lists them.",
         "presk why mlp.psk apply",
         "presk why mlp.psk MLP.apply",
         situation=True,
