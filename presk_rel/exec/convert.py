@@ -136,10 +136,17 @@ def _reals(where: str, ty: Type, array: Array) -> Array:
     return array
 
 
+def _shown(n: Node) -> str:
+    """A value as it is written in an argument."""
+    return (
+        ("true" if n else "false") if isinstance(n, bool) else f"`{str(n)[:40]}`" if isinstance(n, str) else str(n)[:40]
+    )
+
+
 def _real(where: str, ty: Type, n: Node) -> Fraction:
     value = number(n) if isinstance(n, str) else n
     if not isinstance(value, Fraction):
-        _refuse(where, f"{ty} holds reals, the value given holds {str(n)[:40]!r}")
+        _refuse(where, f"{ty} holds reals, the value given holds {_shown(n)}")
     return value
 
 
@@ -156,7 +163,7 @@ def _integers(where: str, ty: Type, array: Array) -> Array:
 
 def _integer(where: str, ty: Type, n: Node) -> int:
     if not isinstance(n, Fraction) or n.denominator != 1:
-        _refuse(where, f"{ty} holds integers, the value given holds {str(n)[:40]}")
+        _refuse(where, f"{ty} holds integers, the value given holds {_shown(n)}")
     if abs(n) >= 2**63:
         _refuse(where, f"the index {str(n)[:40]} is beyond 2^63")
     return n.numerator

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from presk_rel.diagnostics import Span
 from presk_rel.diagnostics.record import record
 from presk_rel.elab.ty import Function, TupleOf, Type
 from presk_rel.types.tree import TExpr
+
+UNKNOWN: Final = "an unknown type"
 
 NumberKind = Literal["natural", "integer", "decimal"]
 """What a literal is by its text: `3`, `-3`, `0.3`."""
@@ -31,15 +33,13 @@ class Meta:
     number: NumberKind | None = None
 
     def __str__(self) -> str:
-        return (
-            "an unknown type" if self.number is None else "a decimal number" if self.number == "decimal" else "a number"
-        )
+        return UNKNOWN if self.number is None else "a decimal number" if self.number == "decimal" else "a number"
 
 
 @record
 class Broken:
     def __str__(self) -> str:
-        return "an unknown type"
+        return UNKNOWN
 
 
 BROKEN = Broken()

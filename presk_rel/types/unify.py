@@ -33,7 +33,18 @@ from presk_rel.elab.ty import (
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.smt.solver import AtMost, Condition, Divides, Equal, Less, Solver, symbols
 from presk_rel.types.forms import bare_unknown, is_integral, may_be_negative
-from presk_rel.types.infer import Broken, IType, Meta, NumberKind, function_of, items_of, params_of, result_of, tuple_of
+from presk_rel.types.infer import (
+    UNKNOWN,
+    Broken,
+    IType,
+    Meta,
+    NumberKind,
+    function_of,
+    items_of,
+    params_of,
+    result_of,
+    tuple_of,
+)
 from presk_rel.types.numbers import WIDTH, admits
 from presk_rel.types.problems import Mismatch, Obligation, Origin, TooLarge, Waiting
 
@@ -333,8 +344,10 @@ class Unifier:
     # --------------------------------------------------------------------------------------------------- other
 
     def show(self, ty: IType) -> str:
-        """A type as the user reads it: unknowns by the names they come from."""
-        return self.show_text(str(self.resolve(ty)))
+        """A type as the user reads it: unknowns by the names they come from, unknown types inside it as `_`."""
+        resolved = self.resolve(ty)
+        text = self.show_text(str(resolved))
+        return text if isinstance(resolved, Meta | Broken) else text.replace(UNKNOWN, "_")
 
     def show_text(self, text: str) -> str:
         if "?" not in text:

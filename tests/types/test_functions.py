@@ -209,3 +209,19 @@ def test_an_ascription_is_gone_from_the_tree() -> None:
 
 def test_a_module_is_no_type_of_values() -> None:
     assert main("(x : Linear{3, 3})").codes == ["E2023"]
+
+
+@pytest.mark.parametrize(
+    ("expr", "said"),
+    [("sum", "(_) -> _"), ("grad(mean)", "(_) -> _"), ("λ a. a", "(_) -> _"), ("(x, λ a. a)", "(ℝ[d: D], (_) -> _)")],
+)
+def test_what_is_not_known_of_a_type_is_shown_as_a_blank(expr: str, said: str) -> None:
+    refused = check(DECLS + f"fn main(x : ℝ[d: D]) -> ℝ[] =\n  {expr}\n").only
+    assert f"has the type {said}, but ℝ[] is expected" in refused.message
+
+
+def test_a_function_where_a_value_is_expected_is_to_be_applied() -> None:
+    refused = check(DECLS + "fn main(x : ℝ[d: D]) -> ℝ[] =\n  sum\n").only
+    assert refused.help == "this is a function: apply it to its arguments"
+    refused = check(DECLS + "fn main(x : ℝ[d: D]) -> ℝ[d: D] =\n  x + gelu\n").only
+    assert refused.help == "a function enters no arithmetic: apply it to its arguments"

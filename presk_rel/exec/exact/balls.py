@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from presk_rel.exec.exact.ball_rows import BALL_ROWS, total
+from presk_rel.exec.exact.ball_text import shown
 from presk_rel.exec.exact.kernel import (
     Choices,
     Event,
@@ -210,12 +211,13 @@ class Balls:
     def _open(self, op: str, i: int, operand: Ball, x: Array, site: Site) -> Ball:
         at = tuple(int(k) for k in np.unravel_index(i, x.shape))
         if op in HULLS:
-            self.events.add(Event("undecided", site, f"the sign of the operand of {op}", at, str(operand)))
+            where = f"it is {shown(operand)}"
+            self.events.add(Event("undecided", site, f"the sign of the operand of {op}", at, where))
             return HULLS[op]()
         outside, what = DOMAINS[op]
         if outside(operand):
-            undefined(site, f"{what}: {operand.str(15)}{at_entry(at)}")
-        self.events.add(Event("undefined", site, what, at, str(operand)))
+            undefined(site, f"{what}: {shown(operand)}{at_entry(at)}")
+        self.events.add(Event("undefined", site, what, at, f"it is {shown(operand)}"))
         return arb.nan()
 
     def power(self, x: Array, n: int, site: Site) -> Array:
@@ -261,7 +263,7 @@ class Balls:
             if q is not None:
                 entries[i] = arb(q)
                 continue
-            self.events.add(Event("undefined", site, "division by zero", at, str(entries[i])))
+            self.events.add(Event("undefined", site, "division by zero", at, f"it is {shown(entries[i])}"))
         return filled(entries, y.shape)
 
     def total(self, x: Array, over: tuple[int, ...]) -> Array:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from presk_rel.exec.exact.ball_text import trimmed
 from presk_rel.exec.exact.kernel import (
     Choices,
     Events,
@@ -130,7 +131,7 @@ class Measured:
         """The exact value of a number. E7005 when its exponent is beyond what can be printed."""
         man, exp = x.man_exp  # without the sign
         if abs(exp) > MAX_PRINTED:
-            fail("E7005", f"a result is beyond 2^{MAX_PRINTED} in size: {self.mp.nstr(x, 10)}", None)
+            fail("E7005", f"a result is beyond 2^{MAX_PRINTED} in size: {trimmed(self.mp.nstr(x, 10))}", None)
         return Fraction(int(man) if x >= 0 else -int(man)) * Fraction(2) ** int(exp)
 
     def _number(self, q: Fraction) -> Number:
@@ -159,7 +160,7 @@ class Measured:
             outside, what = OUTSIDE[op]
             bad = next((x for x in operands if outside(x)), None)
             if bad is not None:
-                undefined(site, f"{what}: {self.mp.nstr(bad, 15)}")
+                undefined(site, f"{what}: {trimmed(self.mp.nstr(bad, 15))}")
         if op not in _UNBOUNDED and any(x and self.mp.mag(x) > MAX_MAGNITUDE for x in operands):
             fail("E7005", f"an operand of {op} is beyond 2^{MAX_MAGNITUDE} in {site}", site.span)
 

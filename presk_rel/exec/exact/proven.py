@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from presk_rel.core.ir import Program
+from presk_rel.exec.exact.ball_text import shown
 from presk_rel.exec.exact.balls import Balls
 from presk_rel.exec.exact.interp import CachedDraws, Interpreter, LastUse, Times
 from presk_rel.exec.exact.kernel import Choices, Event, Kernel, Site, Undecided, at_entry
@@ -179,9 +180,7 @@ def _give_up(goal: Goal, attempt: _Attempt) -> NoReturn:
     if event is None:
         message = f"the result of `{goal.entry}` is not decided to {goal.digits} digits {reached}: {attempt.open_entry}"
         fail("E7005", message, None, help="raise the cap with --max-bits, or ask for fewer digits")
-    message = (
-        f"{event.message} is not decided {reached}, in {event.site}{at_entry(event.entry)}, where it is {event.value}"
-    )
+    message = f"{event.message} is not decided {reached}, in {event.site}{at_entry(event.entry)}, where {event.value}"
     fail("E7005", message, event.site.span, help="this may be an exact tie: move the input off it, or raise --max-bits")
 
 
@@ -237,4 +236,4 @@ class Rounding:
     def _open(self, path: str, shape: tuple[int, ...], i: int, ball: Any) -> None:
         at = [int(k) for k in np.unravel_index(i, shape)] if shape else []
         name = " ".join(([f"`{path}`"] if path else []) + ([f"entry {at}"] if at else []))
-        self.open_entry = f"{name or 'it'} is {ball.str(20)}"
+        self.open_entry = f"{name or 'it'} is {shown(ball)}"

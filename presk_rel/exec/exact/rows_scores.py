@@ -10,6 +10,7 @@ import numpy as np
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper
+from presk_rel.exec.exact.ball_text import shown
 from presk_rel.exec.exact.kernel import COMPARISONS, Choices, at_entry, filled, only, repeat, undefined
 from presk_rel.exec.exact.rows_arithmetic import aligned, spread
 from presk_rel.exec.exact.step import Step, rational_of
@@ -123,7 +124,7 @@ def row_sample(step: Step) -> Value:
     rows = lines(step.data(1))
     draws = step.draws("sample", step.key(), step.data(1).shape[:-1], None).ravel().tolist()
     chosen = [step.kernel.rows.sample(row, u) for row, u in zip(rows, draws, strict=True)]
-    return _chosen(step, chosen, lambda i: f"the draw is {draws[i]!r}, the scores are {_shown(rows[i])}")
+    return _chosen(step, chosen, lambda i: f"the draw is {shown(draws[i])}, the scores are {_shown(rows[i])}")
 
 
 def _chosen(step: Step, chosen: Choices, what: Callable[[int], str]) -> Value:
@@ -132,7 +133,7 @@ def _chosen(step: Step, chosen: Choices, what: Callable[[int], str]) -> Value:
 
 
 def _shown(row: list[Any]) -> str:
-    head = ", ".join(str(e)[:60] for e in row[:8])
+    head = ", ".join(shown(e) for e in row[:8])
     return f"[{head}, …]" if len(row) > 8 else f"[{head}]"
 
 

@@ -11,7 +11,7 @@ from presk_rel.diagnostics import Label, Span
 from presk_rel.diagnostics.record import mutable, record
 from presk_rel.elab.context import Elab
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Hyper, Idx, Real
+from presk_rel.elab.ty import Function, Hyper, Idx, Mask, ModuleValue, Params, Real, TupleOf
 from presk_rel.smt.linear import Linear
 from presk_rel.smt.solver import Equal, Refuted
 from presk_rel.syntax import ast
@@ -196,8 +196,12 @@ class Checker:
 
 
 def conversion_help(found: IType, wanted: IType) -> str | None:
-    """How to make a real of what is none."""
+    """How to make what is wanted of what was found, where people often forget it."""
     match found, wanted:
+        case Function(), Real() | Idx() | Mask() | Hyper() | Params() | TupleOf():
+            return "this is a function: apply it to its arguments"
+        case Params(), ModuleValue():
+            return "a module is expected, not its parameters: pass its name"
         case Hyper(kind), Real(shape) if kind != "bool" and shape.is_scalar:
             return "a hyperparameter is injected into ℝ by real(n) or (n : ℝ)"
         case Idx(), Real():

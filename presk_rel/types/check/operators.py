@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Mask, Params, Real, Shape, TupleOf, Type
+from presk_rel.elab.ty import SCALAR_REAL, Function, Hyper, Idx, Mask, Params, Real, Shape, TupleOf, Type
 from presk_rel.syntax import ast
 from presk_rel.types.check.calls import pipe
 from presk_rel.types.check.checker import Blame, Checker, is_bad
@@ -214,6 +214,10 @@ def _mixing_help(a: Type, b: Type) -> str | None:
         return "a mask enters no arithmetic; give it to softmax(axis a, x, where = m)"
     if Idx in kinds:
         return "indices are no reals: inject them by real(t)"
+    if Function in kinds:
+        return "a function enters no arithmetic: apply it to its arguments"
+    if kinds == (Hyper, Hyper):
+        return "numbers of two types do not mix; the - and / of two nat are int"
     if Hyper in kinds and Real in kinds:
         return "a hyperparameter is injected into ℝ by real(n) or (n : ℝ)"
     return None
