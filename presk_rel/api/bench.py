@@ -59,7 +59,7 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     for name in against:
         sides[name] = BASELINES[name](program, handle)
     kernels = {n: _kernels(handle, n, run) for n, run in sides.items()}
-    samples = _samples(sides, runs, handle.compiled.device)
+    samples = interleaved(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
     return Bench(
         samples,
@@ -78,35 +78,38 @@ def _kernels(handle: Handle, name: str, run: Callable[[], Any]) -> int | None:
     return len(dispatched(handle.launch)) if handle.status.tier == "emit" else handle.status.kernels
 
 
-def _samples(sides: Mapping[str, Callable[[], Any]], runs: int, device: Any) -> dict[str, list[float]]:
-    calls = {n: _calibrated(run, device) for n, run in sides.items()}
+def interleaved(
+    sides: Mapping[str, Callable[[], Any]], runs: int, device: Any, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Seconds per call of each side, `runs` samples of each, in turn."""
+    calls = {n: _calibrated(run, device, clock) for n, run in sides.items()}
     samples: dict[str, list[float]] = {n: [] for n in sides}
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(runs):
             for name, run in sides.items():
-                samples[name].append(_timed(run, calls[name], device))
+                samples[name].append(_timed(run, calls[name], device, clock))
     finally:
         if collecting:
             gc.enable()
     return samples
 
 
-def _timed(run: Callable[[], Any], calls: int, device: Any) -> float:
+def _timed(run: Callable[[], Any], calls: int, device: Any, clock: Callable[[], float]) -> float:
     _finish(device)
-    start = time.perf_counter()
+    start = clock()
     for _ in range(calls):
         run()
     _finish(device)
-    return (time.perf_counter() - start) / calls
+    return (clock() - start) / calls
 
 
-def _calibrated(run: Callable[[], Any], device: Any) -> int:
+def _calibrated(run: Callable[[], Any], device: Any, clock: Callable[[], float]) -> int:
     """How many calls a slice has, after a warm-up."""
     for _ in range(3):
         run()
-    return max(1, math.ceil(SLICE / max(_timed(run, 3, device), 1e-9)))
+    return max(1, math.ceil(SLICE / max(_timed(run, 3, device, clock), 1e-9)))
 
 
 def _finish(device: Any) -> None:
