@@ -48,8 +48,10 @@ class Handle:
     result: Tree = None
     """The value of the last call."""
     _trees: dict[str, Tree] = field(default_factory=dict[str, Tree])
+    _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _ready: Bound | None = None
     _value: Tree = None
+    _carried: list[tuple[Any, Any]] | None = None
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -70,6 +72,7 @@ class Handle:
             inputs = self._inputs({})
             if self.compiled.emitted.plan is None:
                 return tree_of(self.compiled.emitted.result, self.compiled.function(inputs))
+            self._carried = None
             self._ready = ready(self.compiled, inputs)
             self._value = tree_of(self.compiled.emitted.result, self._ready.run())
             return self._value
@@ -129,7 +132,10 @@ class Handle:
 
     def _numbers(self, name: str) -> list[int]:
         """Which of all inputs are a parameter's."""
-        return [k for k, i in enumerate(self.compiled.emitted.inputs) if i.parameter == name]
+        if not self._places:
+            for k, i in enumerate(self.compiled.emitted.inputs):
+                self._places.setdefault(i.parameter, []).append(k)
+        return self._places.get(name, [])
 
     def _flats(self, name: str) -> list[list[int]]:
         """Which leaves of a parameter are the leaves of its trees."""
@@ -166,29 +172,37 @@ class Handle:
 
     def advance(self) -> Tree:
         """A bound call, whose results then become the first parameters of their types: one step of an optimizer on its
-        parameters and state. TypeError where no parameter has the type of a result."""
+        parameters and state. TypeError where no parameter has the type of a result, ValueError where the function is
+        too long for one plan."""
         value = self()
-        results = self.function.result.items if isinstance(self.function.result, TupleOf) else (self.function.result,)
-        values = value if isinstance(self.function.result, TupleOf) else (value,)
-        free = list(self.function.params)
-        for ty, part_of in zip(results, values, strict=True):
-            found = next((p for p in free if p.type == ty), None)
-            if found is None:
-                raise TypeError(f"{self.function.name} has no parameter of type {ty}")
-            free.remove(found)
-            self._carry(found.name, part_of)
+        if self._ready is None or not self._ready.same:
+            raise ValueError(f"{self.function.name} has no memory of its own to take its results from")
+        if self._carried is None:
+            self._carried = self._carries(value)
+        with _torch().no_grad():
+            for into, source in self._carried:
+                into.copy_(source)
         return value
 
-    def _carry(self, name: str, value: Tree) -> None:
-        kept, leaves = self.bound[name], self.leaves(name, value)
-        rest = set(range(len(kept)))
-        for flat in self._flats(name):
-            into, source = (lying(_torch(), [side[k] for k in flat]) for side in (kept, leaves))
-            if into is not None and source is not None:
-                into.copy_(source)
-                rest -= set(flat)
-        for k in sorted(rest):
-            self._write(name, kept, k, leaves[k])
+    def _carries(self, value: Tree) -> list[tuple[Any, Any]]:
+        """Where the results lie and where they belong: whole trees as flat tensors."""
+        result = self.function.result
+        pairs = zip(result.items, value, strict=True) if isinstance(result, TupleOf) else ((result, value),)
+        free, found = list(self.function.params), list[tuple[Any, Any]]()
+        for ty, part_of in pairs:
+            p = next((p for p in free if p.type == ty), None)
+            if p is None:
+                raise TypeError(f"{self.function.name} has no parameter of type {ty}")
+            free.remove(p)
+            kept, leaves = self.bound[p.name], self.leaves(p.name, part_of)
+            rest = dict(enumerate(zip(kept, leaves, strict=True)))
+            for flat in self._flats(p.name):
+                into, source = (lying(_torch(), [side[k] for k in flat]) for side in (kept, leaves))
+                if into is not None and source is not None:
+                    found.append((into, source))
+                    rest = {k: pair for k, pair in rest.items() if k not in flat}
+            found += rest.values()
+        return found
 
     def _named(self, args: tuple[Tree, ...], named: dict[str, Tree]) -> dict[str, Tree]:
         names = [p.name for p in self.function.params]
@@ -205,10 +219,11 @@ class Handle:
 
     def leaves(self, name: str, value: Tree) -> list[Any]:
         """The tensors of an argument as generated code takes them."""
+        inputs = self.compiled.emitted.inputs
         found: list[Any] = []
-        for i in self.compiled.emitted.inputs:
-            if i.parameter == name:
-                found.append(self._leaf(".".join((name, *i.path)), i.operand, part(value, name, i.path)))
+        for k in self._numbers(name):
+            path = inputs[k].path
+            found.append(self._leaf(".".join((name, *path)), inputs[k].operand, part(value, name, path)))
         return found
 
     def _leaf(self, where: str, operand: Operand, value: Any) -> Any:

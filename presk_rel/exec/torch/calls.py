@@ -204,7 +204,7 @@ def _as_strided(x: Array, sizes: Any, strides: Any, start: int = 0) -> Array:
     return replace(x, sizes=tuple(sizes), strides=tuple(strides), offset=start)
 
 
-_POINTWISE = (
+_ENTRYWISE = (
     "add sub mul div neg exp tanh sqrt abs log sigmoid sin cos sign pow maximum minimum addcmul addcdiv where erf "
     "rsqrt reciprocal square log1p expm1"
 )
@@ -222,7 +222,7 @@ def _aten(name: str, result: Callable[..., Result], overload: str, *into: str) -
 
 
 CALLS: dict[str, Call] = {
-    **_torch(_POINTWISE, _real),
+    **_torch(_ENTRYWISE, _real),
     **_torch(_COMPARED, _truth),
     "torch.relu": Call(_real, into=("torch.clamp_min", "out"), more=(0,)),
     "torch.rsub": Call(_real, into=("torch.sub", "out")),
@@ -278,6 +278,16 @@ VIEWS: dict[str, Callable[..., Result]] = {
 
 COPIES: dict[str, Callable[..., Result]] = {"reshape": _reshape, "view": _reshape, "to": _to}
 """Methods that give a view or the tensor itself where they can, else one copy."""
+
+POINTWISE = frozenset(
+    (
+        *(f"torch.{n}" for n in _ENTRYWISE.split()),
+        *(f"torch.{n}" for n in _COMPARED.split()),
+        "torch.rsub", "torch.relu", "torch.nn.functional.gelu", "torch.ops.aten.gelu_backward",
+        "torch.ops.aten.threshold_backward", "torch.ops.aten.tanh_backward", "torch.ops.aten.sigmoid_backward",
+    )
+)  # fmt: skip
+"""Calls that compute entry by entry, with broadcasting."""
 
 DRAWS: Mapping[str, tuple[int, str]] = {
     "support.normal": (1, "float64"),

@@ -26,7 +26,7 @@ from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host
 from presk_rel.exec.torch.plan import Plan, plan
-from presk_rel.exec.torch.structure import hyper, structural
+from presk_rel.exec.torch.structure import hyper, sliced, structural
 from presk_rel.exec.torch.trace import Host, counted
 from presk_rel.exec.torch.writer import Line, Writer, printable
 from presk_rel.smt.linear import Linear
@@ -144,7 +144,7 @@ class _Emitter:
             problem = f"the torch executor does not run `{op.op}` yet"
             raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
         step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label))
-        result = fused(step) or row(step)
+        result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
         return Operand(step.line(result), ty, run_axes(ty, s.env))

@@ -46,8 +46,8 @@ class Memory:
                 if root not in memory.at:
                     memory.at[root] = Place(memory.taken(free, sizes[root]), 0)
             free += [memory.at[root].buffer for root in ends.get(i, ()) if not root.startswith("g")]
-        for root in sizes:
-            base, offset = _base(root, inside)
+        for root in inside:
+            base, offset = base_of(root, inside)
             if base in memory.at:
                 memory.at[root] = Place(memory.at[base].buffer, memory.at[base].offset + offset)
         return memory
@@ -65,7 +65,7 @@ class Memory:
         return name
 
 
-def _base(root: str, inside: Mapping[str, Place]) -> tuple[str, int]:
+def base_of(root: str, inside: Mapping[str, Place]) -> tuple[str, int]:
     """The buffer that a root is part of, with where."""
     offset = 0
     while root in inside:
@@ -81,7 +81,7 @@ def _lives(
     for i, step in enumerate(steps):
         read = [*arrays(step.args), *arrays(tuple(step.keywords.values()))]
         for x in (*read, *(p for p in step.results if p is not None)):
-            base, _ = _base(x.root, inside)
+            base, _ = base_of(x.root, inside)
             if base in sizes:
                 first, _ = lives.get(base, (i, i))
                 lives[base] = (first, i)

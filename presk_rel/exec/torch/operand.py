@@ -42,6 +42,8 @@ class Operand:
     scalar: Fraction | None = None
     scale: tuple[str, Fraction] | None = None
     kind: str = ""
+    slices: tuple[tuple[int, str], ...] = ()
+    """Of a stack that is 0 but for these slices, their numbers and names."""
     made: Made | None = field(default=None, compare=False)
 
     @property

@@ -15,13 +15,16 @@ What torch has no such kernel for (`Call.into`), and what is drawn anew in every
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from presk_rel.exec.torch.families import Families
+from presk_rel.exec.torch.flatten import flattened
+from presk_rel.exec.torch.graph import FAMILY, Graph
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.memory import Memory, Place, arrays
 from presk_rel.exec.torch.plan_text import Text
-from presk_rel.exec.torch.trace import COPY, Host, Step, TooLong, Tracer
+from presk_rel.exec.torch.trace import COPIED, COPY, Host, Step, TooLong, Tracer
 
 LIMIT = 50_000
 """Calls of one run beyond which there is no plan: the file runs as it stands, its loops as loops."""
@@ -68,39 +71,41 @@ def plan(
         returned = cast("tuple[Array, ...]", tracer.run("compute", given))
     except TooLong:
         return None
-    planner = _Planner(list(tracer.steps), list(returned), [tuple(g) for g in groups])
-    text = Text(planner.places(), dtype)
+    planner = _Planner(Graph(list(tracer.steps), returned=list(returned)), [tuple(g) for g in groups])
+    leaves = {f"a{k}": [cast("Array", placed[i]).entries for i in members] for k, members in enumerate(arenas)}
+    memory = planner.places({name: (tracer.arenas[name], entries) for name, entries in leaves.items()})
+    text, steps = Text(memory, dtype), planner.graph.steps
     names = [x.name if isinstance(x, Array) else "_" for x in inputs]
-    staged = any(x.name in tracer.arenas for s in planner.steps for x in arrays(s.args))
-    written = text.write(names, len(arenas) if staged else 0, given, planner.steps, [x.name for x in planner.returned])
-    kernels = drawn + sum(s.launches for s in planner.steps)
+    staged = any(
+        x.name in tracer.arenas or (s.function == FAMILY and x.root in tracer.arenas)
+        for s in steps
+        for x in arrays(s.args)
+    )
+    written = text.write(names, len(arenas) if staged else 0, given, steps, [x.name for x in planner.graph.returned])
+    kernels = drawn + sum(s.launches for s in steps)
     return Plan(written, kernels, tuple(map(tuple, arenas)), tuple(planner.groups), text.draws, staged)
 
 
 @dataclass(slots=True)
 class _Planner:
-    """What is computed where. `steps` become those that run."""
+    """What is computed where. The steps of `graph` become those that run."""
 
-    steps: list[Step]
-    returned: list[Array]
+    graph: Graph
     groups: list[tuple[int, ...]]
-    made: dict[str, Step] = field(default_factory=dict[str, Step])
-    inside: dict[str, Place] = field(default_factory=dict[str, Place])
-    """Roots that are part of another buffer."""
-    sizes: dict[str, tuple[int, str]] = field(default_factory=dict[str, "tuple[int, str]"])
-    """Entries and type of the buffers."""
 
-    def places(self) -> Memory:
-        self.steps = _needed(self.steps, {x.name for x in self.returned})
-        self.made = {p.name: s for s in self.steps if not s.view for p in s.results if p is not None and p.fixed}
-        self.sizes = {n: (p.entries, p.dtype) for s in self.made.values() for p in s.results if p for n in [p.name]}
-        for step in self.steps[::-1]:
+    def places(self, arenas: dict[str, tuple[Array, list[int]]]) -> Memory:
+        graph = self.graph
+        graph.steps = _needed(graph.steps, {x.name for x in graph.returned})
+        made = [p for s in graph.steps if not s.view for p in s.results if p is not None and p.fixed]
+        graph.sizes = {p.name: (p.entries, p.dtype) for p in made}
+        flattened(graph, arenas)
+        for step in graph.steps[::-1]:
             if step.function in ("torch.stack", "torch.cat"):
                 self.stacked(step)
-        self.steps = [s for s in self.steps if s.launches or s.view]
         copies = self.results()
-        self.steps += copies
-        return Memory.of(self.steps, self.sizes, self.inside)
+        graph.steps += copies
+        Families(graph, frozenset(arenas)).run()
+        return Memory.of(graph.steps, graph.sizes, graph.inside)
 
     def stacked(self, step: Step) -> None:
         """Let the parts of a stack be computed in it. A part that cannot is copied, unless it is more than one."""
@@ -116,55 +121,62 @@ class _Planner:
             start += part.entries
         if len(copied) > 1 or not chosen:
             return
-        self.inside |= chosen
-        at = self.steps.index(step)
-        kept = [self.copy(part, whole.name, offset) for part, offset in copied]
-        self.steps[at : at + 1] = [replace(step, launches=0, function="", args=()), *kept]
+        graph = self.graph
+        graph.inside |= chosen
+        at = next(i for i, s in enumerate(graph.steps) if s is step)
+        copies = [self.copy(part, whole.name, offset) for part, offset in copied]
+        whole_step = replace(step, launches=0, function="", args=(parts,))
+        graph.steps[at : at + 1] = [*copies, whole_step]
 
     def free(self, part: Array) -> bool:
         """Whether all of a buffer, and nothing else, is this part, and it has no place yet."""
-        whole = self.sizes.get(part.root)
-        return whole is not None and whole[0] == part.entries > 0 and part.contiguous and part.root not in self.inside
+        whole = self.graph.sizes.get(part.root)
+        return whole is not None and whole[0] == part.entries > 0 and part.contiguous and self.graph.free(part)
 
     def copy(self, part: Array, buffer: str, offset: int) -> Step:
-        made = replace(fresh(part.sizes, part.dtype), name=f"{buffer}_{offset}", root=f"{buffer}_{offset}")
-        self.sizes[made.name] = (part.entries, part.dtype)
-        self.inside[made.name] = Place(buffer, offset)
-        return Step(COPY, (part,), {}, (made,), 1)
+        name = f"{buffer}_{offset}"
+        made = replace(fresh(part.sizes, part.dtype), name=name, root=name)
+        self.graph.sizes[name] = (part.entries, part.dtype)
+        self.graph.inside[name] = Place(buffer, offset)
+        return Step(COPY, (part,), {}, (made,), 1, COPIED)
 
     def results(self) -> list[Step]:
         """Let each result be computed in its arena; the copies of those that cannot."""
         copies: list[Step] = []
+        graph = self.graph
         for k, members in enumerate(self.groups):
             arena, start = f"g{k}", 0
             shared = self.shared(members)
             for i in members:
-                x = self.returned[i]
-                place = Place(arena, start - x.offset)
-                if x.root not in shared or self.inside.setdefault(x.root, place) != place:
+                x = graph.returned[i]
+                base, offset = graph.lies(x)
+                if base in shared:
+                    graph.inside[base] = Place(arena, start - offset)
+                elif (base, offset) != (arena, start):
                     copies.append(self.copy(x, arena, start))
-                    self.returned[i] = copies[-1].results[0] or x
+                    graph.returned[i] = copies[-1].results[0] or x
                 start += x.entries
-            self.sizes[arena] = (start, self.returned[members[0]].dtype if members else "float32")
+            graph.sizes[arena] = (start, graph.returned[members[0]].dtype if members else "float32")
         return copies
 
     def shared(self, members: tuple[int, ...]) -> set[str]:
         """The buffers that some of these results are, each entry once."""
-        found: dict[str, list[Array]] = {}
+        leaves: dict[str, list[Array]] = {}
         start, shifts = 0, dict[str, set[int]]()
         for i in members:
-            x = self.returned[i]
-            found.setdefault(x.root, []).append(x)
-            shifts.setdefault(x.root, set()).add(start - x.offset)
+            x = self.graph.returned[i]
+            base, offset = self.graph.lies(x)
+            leaves.setdefault(base, []).append(x)
+            shifts.setdefault(base, set()).add(start - offset)
             start += x.entries
         return {
-            root
-            for root, leaves in found.items()
-            if root in self.sizes
-            and root not in self.inside
-            and len(shifts[root]) == 1
-            and sum(x.entries for x in leaves) == self.sizes[root][0]
-            and all(x.contiguous for x in leaves)
+            base
+            for base, found in leaves.items()
+            if base in self.graph.sizes
+            and not base.startswith("g")
+            and len(shifts[base]) == 1
+            and sum(x.entries for x in found) == self.graph.sizes[base][0]
+            and all(x.contiguous for x in found)
         }
 
 

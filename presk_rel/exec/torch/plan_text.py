@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from presk_rel.exec.torch.graph import FAMILY
 from presk_rel.exec.torch.layouts import Array
-from presk_rel.exec.torch.memory import Memory
+from presk_rel.exec.torch.memory import Memory, Place
 from presk_rel.exec.torch.trace import COPY, Dtype, Step, Verbatim
 
 SMALL = 1 << 14
@@ -69,7 +70,13 @@ class Text:
                 self.buffer(x)
         if not step.function:
             return
-        if step.view:
+        if step.function == FAMILY:
+            root, start, sizes, strides, _ = step.args
+            place = self.memory.at.get(root, Place(root, 0))
+            self.made.append(
+                f"{results[0].name} = {place.buffer}[{place.offset + start}:].as_strided({sizes}, {strides})"
+            )
+        elif step.view:
             names = ", ".join(x.name for x in results)
             target = f"{names}, " if len(step.results) > 1 or step.function.endswith("unbind") else names
             (self.made if results[0].fixed else self.running).append(f"{target} = {self.called(step)}")

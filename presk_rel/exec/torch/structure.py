@@ -9,7 +9,8 @@ from presk_rel.core.ir import Attr, Prim
 from presk_rel.core.shapes import tangent
 from presk_rel.elab.ty import SCALAR_REAL, Hyper, ModuleDef, Params, Real, TupleOf, Type, field_names
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, parts_of
-from presk_rel.exec.torch.operand import Operand
+from presk_rel.exec.torch.operand import Operand, Step, run_axes
+from presk_rel.exec.torch.rows_axes import row_scatter_params
 from presk_rel.smt.linear import Linear
 
 Call = Callable[[str, tuple[Attr, ...], tuple[Operand, ...], Type], Single]
@@ -71,6 +72,24 @@ def _stacked(modules: dict[str, ModuleDef], op: Prim, args: list[Node], ty: Type
         inner = [a.part(name) for a in args if isinstance(a, Branch)]
         parts.append((name, _stacked(modules, op, inner, below, call)))
     return Branch(ty, tuple(parts))
+
+
+def sliced(step: Step) -> Operand | None:
+    """The gradient of one slice of a stack, remembered as such; and the sum of the gradients of all slices, which is
+    their stack."""
+    match step.op, step.args:
+        case "scatter_params", (ct, _):
+            name = step.line(row_scatter_params(step))
+            return Operand(name, step.type, run_axes(step.type, step.env), slices=((step.int(0), ct.name),))
+        case "add", (a, b) if a.slices and b.slices and a.sizes == b.sizes == step.sizes:
+            slices = tuple(sorted((*a.slices, *b.slices)))
+            if len(dict(slices)) < len(slices):
+                return None
+            names = "".join(f"{name}, " for _, name in slices)
+            text = f"torch.stack(({names}))" if len(slices) == step.sizes[0] else f"torch.add({a.name}, {b.name})"
+            return Operand(step.line(text), step.type, run_axes(step.type, step.env), slices=slices)
+        case _:
+            return None
 
 
 def _sum_squares(tree: Branch, call: Call) -> Node:

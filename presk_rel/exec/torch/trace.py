@@ -283,7 +283,7 @@ class Tracer:
         return self.added(name if method else f"torch.{name}", args, {}, found, 0, None, method=method)
 
     def copied(self, x: Array, sizes: tuple[int, ...], dtype: str = "") -> Any:
-        return self.added(COPY, (x,), {}, fresh(sizes, dtype or x.dtype), 1, _COPIES)
+        return self.added(COPY, (x,), {}, fresh(sizes, dtype or x.dtype), 1, COPIED)
 
     def added(
         self,
@@ -332,7 +332,7 @@ def _same(x: Array) -> Array:
 
 
 _DTYPES = frozenset({"bool", "int64", "float32", "float64", "bfloat16"})
-_COPIES = Call(_same, into=(COPY, "out"))
+COPIED = Call(_same, into=(COPY, "out"))
 
 
 def _layout(value: Any) -> object:
