@@ -117,10 +117,10 @@ class _Optimizer:
         parts = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
         leaves = [t for part in parts for t in part.spine.leaves]
-        start = terms.reachable(*leaves)
         sums = normal_sums(terms, closure)
-        equal = [*commuted(terms, closure), *sums]
-        loaded = terms.reachable(*leaves, *(t for _, t in sums))
+        start = sums.start(terms, leaves)
+        equal = sums.pairs(terms, leaves, commuted(terms, closure))
+        loaded = sums.loaded(terms, leaves)
         self.lap("encode")
         graph, instances, saturation = self.saturated(terms, loaded, equal, rules)
         known = len(terms)

@@ -20,28 +20,70 @@ from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rules import RULES
 from presk_rel.elab.ty import SCALAR_REAL
 
-LONGEST = 24
-"""Terms of a sum that is put in order: the proof of an order is quadratic."""
+LONGEST, WIDEST = 100_000, 24
+"""Terms of a sum that is put in order, with repetitions and without: the proof of an order is the product of both."""
+SHORT = 24
+"""A longer sum whose terms repeat is its normal form only: what it adds up on the way is not looked at."""
 
 Part = tuple[TermId, Fraction]
 """A term of a sum and its coefficient, not 0."""
 
 
-def normal_sums(terms: Terms, closure: Closure) -> list[tuple[TermId, TermId]]:
-    """Sums of the program with the normal forms that say more about them, equal in the closure now."""
+Pairs = list[tuple[TermId, TermId]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums of the program with the normal forms that say more about them, equal in the closure now. `instead` has those
+    that their normal forms stand for."""
+
+    equal: Pairs
+    instead: dict[TermId, TermId]
+
+    def start(self, terms: Terms, leaves: list[TermId]) -> list[TermId]:
+        """The terms of the program that the e-graph is to know, operands first."""
+        return sorted(self._under(terms, leaves) - self.instead.keys())
+
+    def loaded(self, terms: Terms, leaves: list[TermId]) -> list[TermId]:
+        """These, and those of normal forms."""
+        there = self._under(terms, leaves)
+        return sorted(self._under(terms, [*leaves, *(n for t, n in self.equal if t in there)]) - self.instead.keys())
+
+    def pairs(self, terms: Terms, leaves: list[TermId], more: Pairs) -> Pairs:
+        """What is known to be equal, of what the e-graph knows: the sums, and `more`."""
+        there = self._under(terms, [*leaves, *self.loaded(terms, leaves)])
+        return [pair for pair in (*more, *self.equal) if there.issuperset(pair)]
+
+    def _under(self, terms: Terms, roots: list[TermId]) -> set[TermId]:
+        seen = set(roots)
+        stack = list(roots)
+        while stack:
+            t = stack.pop()
+            for a in (self.instead[t],) if t in self.instead else terms.args[t]:
+                if a not in seen:
+                    seen.add(a)
+                    stack.append(a)
+        return seen
+
+
+def normal_sums(terms: Terms, closure: Closure) -> Sums:
+    """The normal forms of the sums of a program."""
     reader = _Reader(terms)
     roots = reader.roots()
     count: dict[tuple[Part, ...], int] = {}
     for t in roots:
         key = tuple(sorted(reader.parts(t).items()))
         count[key] = count.get(key, 0) + 1
-    found: list[tuple[TermId, TermId]] = []
+    found = Sums([], {})
     writer = _Writer(terms, closure, reader)
     for t in roots:
         parts = reader.parts(t)
-        says_more = len(parts) < reader.terms_in(t) or count[tuple(sorted(parts.items()))] > 1
-        if reader.length(t) <= LONGEST and says_more:
-            found.append((t, writer.normal(t)[1]))
+        shorter = len(parts) < reader.terms_in(t)
+        if reader.ordered(t) and (shorter or count[tuple(sorted(parts.items()))] > 1):
+            normal = writer.normal(t)
+            found.equal.append((t, normal))
+            if shorter and reader.terms_in(t) > SHORT and normal != t:
+                found.instead[t] = normal
     return found
 
 
@@ -70,9 +112,13 @@ class _Reader:
         sums = [t for t in range(len(self.terms)) if self.is_sum(t) and self.terms.op(t).op != "neg"]
         return [t for t in sums if t in outer or t not in inner]
 
+    def ordered(self, t: TermId) -> bool:
+        """Whether it is a sum that can be put in order."""
+        return t in self._parts
+
     def parts(self, t: TermId) -> dict[TermId, Fraction]:
         """Its terms with their coefficients."""
-        return self._parts.get(t) or {t: Fraction(1)}
+        return self._parts[t] if t in self._parts else {t: Fraction(1)}
 
     def length(self, t: TermId) -> int:
         """Its terms, with repetitions, and its negations."""
@@ -87,7 +133,7 @@ class _Reader:
             return
         args = self.terms.args[t]
         self._length[t] = min(sum(map(self.length, args)) + (len(args) == 1), LONGEST + 1)
-        if self._length[t] > LONGEST:
+        if self._length[t] > LONGEST or any(self.is_sum(a) and a not in self._parts for a in args):
             return
         self._terms[t] = sum(map(self.terms_in, args))
         signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[self.terms.op(t).op]
@@ -95,7 +141,8 @@ class _Reader:
         for a, sign in zip(args, signs, strict=True):
             for leaf, c in self.parts(a).items():
                 found[leaf] = found.get(leaf, Fraction(0)) + sign * c
-        self._parts[t] = {leaf: c for leaf, c in found.items() if c}
+        if len(found) <= WIDEST:
+            self._parts[t] = {leaf: c for leaf, c in found.items() if c}
 
 
 @dataclass(slots=True)
@@ -105,10 +152,15 @@ class _Writer:
     terms: Terms
     closure: Closure
     reader: _Reader
-    _known: dict[TermId, tuple[list[Part], TermId]] = field(default_factory=dict[TermId, tuple[list[Part], TermId]])
+    _known: dict[TermId, list[Part]] = field(default_factory=dict[TermId, list[Part]])
+    _said: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
 
     def say(self, rule: str, **values: Value) -> None:
-        """An instance of a rule; `t` is the type of everything in it."""
+        """An instance of a rule, once; `t` is the type of everything in it."""
+        said = (rule, *values.items())
+        if said in self._said:
+            return
+        self._said.add(said)
         side = read_rule(RULES[rule])
         assert isinstance(side.left, Apply)
         values.setdefault(side.left.type.name, values["t"])
@@ -141,26 +193,33 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------------ normal forms
 
-    def normal(self, root: TermId) -> tuple[list[Part], TermId]:
-        """The parts of a sum in order and the chain of them. (Depth is bounded by the number of terms.)"""
-        if root not in self._known:
-            self._known[root] = self._normal(root)
-        return self._known[root]
+    def normal(self, root: TermId) -> TermId:
+        """The chain of the parts of a sum, in order."""
+        stack = [root]
+        while stack:
+            t = stack[-1]
+            missing = [a for a in self.terms.args[t] if self.reader.is_sum(a) and a not in self._known]
+            stack += missing
+            if not missing:
+                stack.pop()
+                if t not in self._known:
+                    self._known[t] = self._normal(t)
+        return self.chain(self._known[root], root)
 
-    def _normal(self, t: TermId) -> tuple[list[Part], TermId]:
-        if not self.reader.is_sum(t):
-            return [(t, Fraction(1))], t
+    def _of(self, t: TermId) -> list[Part]:
+        return self._known[t] if self.reader.is_sum(t) else [(t, Fraction(1))]
+
+    def _normal(self, t: TermId) -> list[Part]:
         args = self.terms.args[t]
         own = self.terms.type[t]
         match self.terms.op(t).op:
             case "add":
-                return self.added(self.normal(args[0])[0], self.normal(args[1])[0], t)
+                return self.added(self._of(args[0]), self._of(args[1]), t)
             case "sub":
                 self.say("add.neg-right", x=args[0], y=args[1], t=own, u=own)
-                return self.added(self.normal(args[0])[0], self.negated(self.normal(args[1])[0], t), t)
+                return self.added(self._of(args[0]), self.negated(self._of(args[1]), t), t)
             case _:
-                parts = self.negated(self.normal(args[0])[0], t)
-                return parts, self.chain(parts, t)
+                return self.negated(self._of(args[0]), t)
 
     def negated(self, parts: list[Part], like: TermId) -> list[Part]:
         """The parts of the negative; the negative of the chain is their chain."""
@@ -179,19 +238,19 @@ class _Writer:
     def _say_hidden(self, rule: str, x: TermId, t: int) -> None:
         self.say(rule, x=x, t=t, **{"#0": t, "#1": t})
 
-    def added(self, left: list[Part], right: list[Part], like: TermId) -> tuple[list[Part], TermId]:
+    def added(self, left: list[Part], right: list[Part], like: TermId) -> list[Part]:
         """The parts of a sum of two chains, which is their chain."""
         t = self.terms.type[like]
         whole = self.chain(left, like)
         if not right:
             self.say("add.zero-right", x=whole, t=t, u=t)
-            return left, whole
+            return left
         for k in range(len(right) - 1, 0, -1):
             self.say("add.associate", x=whole, y=self.chain(right[:k], like), z=self.part(right[k]), t=t)
         parts = left
         for p in right:
             parts = self.inserted(parts, p, like)
-        return parts, self.chain(parts, like)
+        return parts
 
     def inserted(self, parts: list[Part], new: Part, like: TermId) -> list[Part]:
         """The parts with one more; the chain plus the new part is their chain."""
