@@ -9,8 +9,9 @@ once, when something needs it, and verifies the IR after every pass.
 from __future__ import annotations
 
 import gc
+import re
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "fuse", "verify", "run")
 """The names of the passes, as `--time` shows them."""
+
+_MADE = re.compile(r"\.(lambda|stack)[0-9]+(\.|$)")
+"""Functions that lowering made of parts of others."""
 
 Remat = Literal["store", "recompute"]
 Mode = Literal["inference", "training"]
@@ -208,7 +212,9 @@ class Session:
         return self.diagnostics.items
 
     def entry(self, name: str) -> Function:
-        """The function to run; wrong usage (exit status 2) with near misses when there is none of that name."""
+        """The function to run; wrong usage (exit status 2) with near misses when there is none of that name. `b.f` is
+        the function of the file imported as `b`."""
+        asked, name = name, self.named(name)
         functions = self.differentiated.functions
         if name in functions:
             return functions[name]
@@ -217,7 +223,13 @@ class Session:
             from presk_rel.exec.inputs import executable
 
             executable(self.core.functions[name])
-        raise PreskError([self.no_function(name, functions)], exit_status=2)
+        raise PreskError([self.no_function(asked)], exit_status=2)
+
+    def named(self, name: str) -> str:
+        """The Core name of a function that is called `name` in the main file."""
+        from presk_rel.elab.entries import core_name
+
+        return name if self.path.endswith(".core") else core_name(self.loaded, name)
 
     def _no_initializer(self, name: str) -> None:
         """E5002 when `name` is the initializer of a module that cannot have one."""
@@ -233,12 +245,25 @@ class Session:
             if problem is not None:
                 raise PreskError([problem], exit_status=3)
 
-    def no_function(self, name: str, functions: Collection[str]) -> Diagnostic:
+    def no_function(self, name: str) -> Diagnostic:
+        """Near misses are among what the program declares, never among what passes generate."""
         from difflib import get_close_matches
 
-        near = get_close_matches(name, functions, n=3)
+        near = get_close_matches(name, self._askable(), n=3)
         hint = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
         return Diagnostic("E7001", f"there is no function `{name[:100]}` in {self.path}", None, help=hint)
+
+    def _askable(self) -> list[str]:
+        """The functions of the program as written, the initializers of modules and what optimizers do, by the names
+        to ask for them."""
+        names = [n for n in self.core.functions if not _MADE.search(n)]
+        if self.path.endswith(".core"):
+            return names
+        from presk_rel.elab.entries import shown_names
+
+        shown = shown_names(self.loaded)
+        owners = [n if n in shown else n.rpartition(".")[0] for n in names]
+        return [shown.get(o, o) + n.removeprefix(o) for n, o in zip(names, owners, strict=True)]
 
     def input_facts(self) -> dict[str, list[Row]]:
         """The rows of every input relation of rules.dl: those of the syntax trees and those of PSK-Core."""

@@ -124,18 +124,16 @@ def _core(program: Session, entry: str | None, *, after_ad: bool) -> tuple[Any, 
     core = program.differentiated if after_ad else program.core
     if entry is None:
         text = print_program(core)
-    elif entry in core.functions:
-        text = print_function(core.functions[entry], core)
     else:
-        raise PreskError([program.no_function(entry, core.functions)], exit_status=2)
+        (function,) = _chosen(program, core.functions, entry)
+        text = print_function(function, core)
     return text, text
 
 
 def _opt(program: Session, entry: str, dims: dict[str, int]) -> tuple[Any, str]:
     from presk_rel.core.printer import print_program
 
-    program.entry(entry)
-    text = print_program(program.optimized(entry, dims).program)
+    text = print_program(program.optimized(program.entry(entry).name, dims).program)
     return text, text
 
 
@@ -147,8 +145,7 @@ def _sections(program: Session, stage: str, entry: str | None, dims: dict[str, i
         case "elab":
             return _typed_sections(program, entry)
         case "opt":
-            program.entry(required(entry))
-            core = program.optimized(required(entry), dims).program
+            core = program.optimized(program.entry(required(entry)).name, dims).program
             return core_sections(core, core.functions.values())
         case _:
             core = program.differentiated if stage == "core-after-ad" else program.core
@@ -167,9 +164,9 @@ def _typed_sections(program: Session, entry: str | None) -> list[Section]:
 def _chosen(program: Session, functions: Mapping[str, F], entry: str | None) -> list[F]:
     if entry is None:
         return list(functions.values())
-    name = required(entry)
+    name = program.named(required(entry))
     if name not in functions:
-        raise PreskError([program.no_function(name, functions)], exit_status=2)
+        raise PreskError([program.no_function(required(entry))], exit_status=2)
     return [functions[name]]
 
 

@@ -47,10 +47,10 @@ def command(
         from presk_rel.core.printer import print_function
         from presk_rel.egraph.fusion.fuse import with_kernels
 
-        name, bound = required(entry), naturals(dims, "--dim")
+        bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack = mode, unroll_stack
-        program.entry(name)
+        name = program.entry(required(entry)).name
         optimized, fused = program.optimized(name, bound), program.fused(name, bound)
         core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))
         figures = with_kernels(optimized.report, fused, program.seconds["fuse"])

@@ -46,10 +46,10 @@ def command(
     def body() -> Outcome:
         from presk_rel.egraph.render_proof import proof_document, proof_text
 
-        name, bound = required(entry), naturals(dims, "--dim")
+        bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack = mode, unroll_stack
-        program.entry(name)
+        name = program.entry(required(entry)).name
         optimized = program.optimized(name, bound)
         document: dict[str, Any] = proof_document(optimized.proof)
         if step is not None and step > len(document["steps"]):

@@ -37,7 +37,7 @@ def command(
         from presk_rel.rules.why_text import explanations_text
 
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
-        question = Question(required(function), param and required(param), effect, absent, everything)
+        question = Question(program.named(required(function)), param and required(param), effect, absent, everything)
         analysis = program.analysis
         explanations = explain(analysis, question)
         document = explanations_json(explanations, analysis.spans)
