@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from presk_rel.core.ir import Binding, Function, Op, Prim, Var
-from presk_rel.elab.ty import ModuleDef, Params, Real, TupleOf, Type, field_names, field_type
+from presk_rel.elab.ty import (
+    SCALAR,
+    Axis,
+    Idx,
+    Mask,
+    ModuleDef,
+    Params,
+    Real,
+    Shape,
+    TupleOf,
+    Type,
+    field_names,
+    field_type,
+)
+from presk_rel.smt.linear import constant
 
 
 class Body:
@@ -35,9 +49,10 @@ class Body:
 
 
 def zeros_exist(ty: Type) -> bool:
-    """Whether a value of this type can be made of zeros without one at hand."""
+    """Whether a value of this type can be made of zeros without one at hand: all but of keys, function values and
+    hyperparameters, and of tensors of any number of leading axes."""
     match ty:
-        case Real(shape):
+        case Real(shape) | Mask(shape) | Idx(_, shape):
             return shape.prefix is None
         case Params():
             return True
@@ -48,7 +63,7 @@ def zeros_exist(ty: Type) -> bool:
 
 
 def zeros(body: Body, ty: Type, modules: dict[str, ModuleDef]) -> Var:
-    """Zeros of a type of which `zeros_exist`."""
+    """Zeros of a type of which `zeros_exist`; of truth values, false."""
     match ty:
         case TupleOf(items):
             return body.fresh(Prim("tuple", (), tuple(zeros(body, t, modules) for t in items)), ty)
@@ -56,5 +71,13 @@ def zeros(body: Body, ty: Type, modules: dict[str, ModuleDef]) -> Var:
             below = [field_type(modules, instance, n) for n in field_names(modules, instance)]
             parts = tuple(zeros(body, t, modules) for t in below if t is not None)
             return body.fresh(Prim("record", (), parts), ty)
+        case Mask(shape):
+            zero = body.fresh(Prim("zeros", (), ()), Real(shape))
+            return body.fresh(Prim("lt", (), (zero, zero)), ty)
+        case Idx(bound, shape):
+            zero = body.fresh(Prim("zeros", (), ()), Real(shape))
+            every = body.fresh(Prim("positions", (), ()), Idx(bound, Shape(None, (Axis(None, bound),))))
+            first = body.fresh(Prim("index", (0, constant(0)), (every,)), Idx(bound, SCALAR))
+            return body.fresh(Prim("broadcast_like", (), (first, zero)), ty)
         case _:
             return body.fresh(Prim("zeros", (), ()), ty)

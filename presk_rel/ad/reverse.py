@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from presk_rel.ad.accumulators import narrowed
 from presk_rel.ad.garbage import collection_paused
 from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.jvp import Active, push
@@ -151,7 +152,19 @@ def _round(program: Program, earlier: Iterable[Generated]) -> tuple[Program, lis
         r.refusals.extend(r.waiting)
     if r.refusals:
         raise PreskError(list(dict.fromkeys(r.refusals)), exit_status=1)
-    return prune(replace(program, functions=r.functions), r.made, frozenset({"vjp", "jvp"}))
+    return _pruned(replace(program, functions=r.functions), r.made)
+
+
+def _pruned(program: Program, made: list[Generated]) -> tuple[Program, list[Generated]]:
+    """Without dead code. Accumulators that nothing reads go once those who would read them have: where folds nest, the
+    outer ones first."""
+    while True:
+        program, made = prune(program, made, frozenset({"vjp", "jvp"}))
+        bodies = [g.name for g in made if g.kind == "helper"]
+        changed = narrowed(program.functions, bodies, {g.name for g in made})
+        if not changed:
+            return program, made
+        program = replace(program, functions={**program.functions, **changed})
 
 
 def _write(r: _Round, primal: str, active: Active | None) -> None:
