@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class Program:
     the program has errors."""
 
     session: Session
+    _lowered: dict[tuple[str, bool], Program] = field(default_factory=dict[tuple[str, bool], "Program"])
 
     def check(self) -> list[Diagnostic]:
         """All errors and warnings, in source order."""
@@ -87,6 +88,7 @@ class Program:
         device: str = "cpu",
         seed: int = 0,
         optimize: bool = True,
+        mode: Mode | None = None,
         unroll: bool = False,
         tier: Tier = "auto",
     ) -> Handle:
@@ -94,17 +96,38 @@ class Program:
 
         `dims` gives every dim of the function that `like`, arrays by parameter name, does not show. `dtype` is `f64`,
         `f32` or `bf16`; `device` is `cpu`, `cuda` or `cuda:n`; `seed` draws what is not bound (parameters by `M.init`).
-        `unroll` writes the iterations of a stack one after another. `tier` is `emit` (torch calls), `inductor` (machine
-        code, compiled at the first call, which takes half a minute once; `Handle.status` says what ran) or `auto`:
-        `emit`, and machine code from the call on by which the calls so far would have cost as much as compiling
-        (`exec.torch.inductor.AUTO_LAUNCHES`; on CUDA, from the first). On CUDA a handle is a CUDA graph, and the next
-        call overwrites what a call returned. PreskError with exit status 2 for no such function,
-        3 for no such device, 1 for dims that contradict each other or are missing."""
+        `mode` is `inference` or `training` (that of `load` where it is not given); `unroll` writes `stack{L}` of
+        constant L as L calls, and what folds remain as their iterations, before anything is optimized. `tier` is `emit`
+        (torch calls), `inductor` (machine code, compiled at the first call, which takes half a minute once;
+        `Handle.status` says what ran) or `auto`: `emit`, and machine code from the call on by which the calls so far
+        would have cost as much as compiling (`exec.torch.inductor.AUTO_LAUNCHES`; on CUDA, from the first). On CUDA a
+        handle is a CUDA graph, and the next call overwrites what a call returned. PreskError with exit status 2 for no
+        such function, 3 for no such device, 1 for dims that contradict each other or are missing."""
         from presk_rel.api.handle import compile_handle
 
         return compile_handle(
-            self, entry, dict(dims or {}), dict(like or {}), dtype, device, seed, optimize, unroll, tier
+            self.lowered(mode, unroll),
+            entry,
+            dict(dims or {}),
+            dict(like or {}),
+            dtype,
+            device,
+            seed,
+            optimize,
+            unroll,
+            tier,
         )
+
+    def lowered(self, mode: Mode | None = None, unroll: bool = False) -> Program:
+        """The same program lowered in another way; itself where it is the way it is lowered."""
+        session = self.session
+        wanted = (mode or session.mode, unroll or session.unroll_stack)
+        if wanted == (session.mode, session.unroll_stack):
+            return self
+        if wanted not in self._lowered:
+            other = Session(session.path, session.consts, session.engine, session.remat, *wanted)
+            self._lowered[wanted] = Program(other)
+        return self._lowered[wanted]
 
     def __repr__(self) -> str:
         try:

@@ -14,6 +14,7 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    lowering_options,
     naturals,
     required,
     session,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @common_options
 @entry_option
 @dims_option
+@lowering_options
 @click.option("--against", default="eager", metavar="A,B", help="eager, compile, jax.  [default: eager]")
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f32", help="[default: f32]")
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:n.  [default: cpu]")
@@ -45,6 +47,8 @@ def command(
     debug: bool,
     entry: str | None,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     against: str,
     dtype: Any,
     device: str,
@@ -65,6 +69,7 @@ def command(
         torch: Any = import_module("torch")
         torch.set_num_threads(threads)
         program = Program(session(report, source_path(file), naturals(consts, "--const"), engine))
+        program.session.mode, program.session.unroll_stack = mode, unroll_stack
         handle = program.compile(
             required(entry),
             naturals(dims, "--dim"),

@@ -15,6 +15,7 @@ from presk_rel.cli.common import (
     dims_option,
     entry_option,
     inputs_options,
+    lowering_options,
     naturals,
     required,
     session,
@@ -37,6 +38,7 @@ ALL_DIMS = 2
 @entry_option
 @click.option("--all", "every", is_flag=True, help="Every function that runs; dims not given are 2.")
 @dims_option
+@lowering_options
 @inputs_options
 @click.option("--dtype", type=click.Choice(["f64", "f32", "bf16"]), default="f64", help="[default: f64]")
 @click.option("--device", default="cpu", help="[default: cpu]")
@@ -54,6 +56,8 @@ def command(
     entry: str | None,
     every: bool,
     dims: tuple[str, ...],
+    mode: Any,
+    unroll_stack: bool,
     args: tuple[str, ...],
     seed: int,
     dtype: Any,
@@ -71,6 +75,7 @@ def command(
 
         allowed = BOUNDS[dtype] if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
+        program.mode, program.unroll_stack = mode, unroll_stack
         torch = Torch(dtype, device, tier)
         request = Request(arguments(args), naturals(dims, "--dim"), seed)
         if every:

@@ -10,6 +10,7 @@ import torch
 
 import presk_rel
 from presk_rel.diagnostics import PreskError
+from presk_rel.exec.torch.dispatch import dispatched
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIMS = {"B": 2, "D": 4}
@@ -171,6 +172,47 @@ def test_a_tensor_valued_function_under_autograd():
     ).to_torch()
     x = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(module, (x,))
+
+
+TWO = """
+fn both(x : ℝ[a: 3], w : ℝ[a: 3]) -> (ℝ[a: 3], ℝ[]) = (exp(x) * w, sum(x * x * w))
+"""
+
+
+def test_results_that_nothing_is_made_of_have_no_cotangent(tmp_path: Path):
+    path = tmp_path / "two.psk"
+    path.write_text(TWO, encoding="utf-8")
+    module = presk_rel.load(path).compile("both", dtype="f64").to_torch()
+    x, w = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    first, second = module(x, w)
+    first.sum().backward(retain_graph=True)
+    assert x.grad.allclose((x.exp() * w).detach())
+    second.backward()
+    assert x.grad.allclose((x.exp() * w + 2 * x * w).detach())
+    assert torch.autograd.gradcheck(module, (x, w))
+
+
+def test_the_gradient_does_not_compute_the_value_again(tmp_path: Path):
+    path = tmp_path / "two.psk"
+    path.write_text(TWO, encoding="utf-8")
+    module = presk_rel.load(path).compile("both", dtype="f64").to_torch()
+    x, w = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    found = module(x, w)
+    backward = dispatched(lambda: torch.autograd.backward(found, [torch.ones_like(f) for f in found]))
+    assert "exp" not in backward
+    assert "exp" in dispatched(lambda: module(x, w))
+    with torch.no_grad():
+        assert not module(x, w)[0].requires_grad
+
+
+def test_a_function_may_be_lowered_in_another_way():
+    program = presk_rel.load(EXAMPLES / "gpt.psk", SMALL)
+    folded, unrolled = (program.compile("loss", {"B": 1, "T": 3}, unroll=u) for u in (False, True))
+    assert "for " in folded.source
+    assert "for " not in unrolled.source
+    training = program.compile("loss", {"B": 1, "T": 3}, mode="training")
+    assert "support.dropout_mask" in training.source
+    assert "support.dropout_mask" not in folded.source
 
 
 def test_a_gpt_with_dropout_draws_from_its_key():
