@@ -119,12 +119,12 @@ def eager(program: Program, handle: Handle) -> Callable[[], Any]:
     return run
 
 
-def compiled(program: Program, handle: Handle) -> Callable[[], Any]:
-    """`torch.compile(fullgraph=True)` of the exported function as it is."""
+def compiled(program: Program, handle: Handle, mode: str | None = None) -> Callable[[], Any]:
+    """`torch.compile(fullgraph=True)` of the exported function as it is, in one of its modes."""
     torch: Any = import_module("torch")
     exported = program.session.exported()
     setting = Setting(exported, handle, _loaded(exported.source))
-    function, keywords = torch.compile(setting.function, fullgraph=True), setting.keywords
+    function, keywords = torch.compile(setting.function, fullgraph=True, mode=mode), setting.keywords
     arguments = setting.arguments(setting.functional())
     return lambda: function(*arguments, **keywords)
 
