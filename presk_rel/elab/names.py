@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from presk_rel.diagnostics import Diagnostics, Label
 from presk_rel.rules.analysis import Names, Space, Unresolved
+from presk_rel.syntax.foreign import NAMES
 
 _UNKNOWN: dict[Space, tuple[str, str]] = {
     "name": ("E1001", "unknown name `{0}`"),
@@ -21,9 +22,10 @@ def report_names(names: Names) -> Diagnostics:
     """E1001 or E4002 for each use of a name that means nothing, E1002 for each declaration of a name that its scope
     already has."""
     diagnostics = Diagnostics()
+    heads = {str(head) for _, head, _ in names.facts.rows.get("qualified", ())}
     for unresolved in names.unresolved:
         code, message = _UNKNOWN[unresolved.space]
-        diagnostics.error(code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved))
+        diagnostics.error(code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved, heads))
     for duplicate in names.duplicates:
         diagnostics.error(
             "E1002",
@@ -35,8 +37,15 @@ def report_names(names: Names) -> Diagnostics:
     return diagnostics
 
 
-def _suggestion(unresolved: Unresolved) -> str | None:
+def _suggestion(unresolved: Unresolved, heads: set[str]) -> str | None:
+    """`heads` are the uses that something is selected from, `m` of `m.f`."""
     if unresolved.near:
         *most, last = (f"`{name}`" for name in unresolved.near)
         return f"did you mean {', '.join(most)} or {last}?" if most else f"did you mean {last}?"
-    return "the effect of randomness is `Rand`" if unresolved.space == "effect" else None
+    if unresolved.space == "effect":
+        return "the effect of randomness is `Rand`"
+    if unresolved.name in NAMES and unresolved.space == "name":
+        return NAMES[unresolved.name]
+    if unresolved.use in heads and unresolved.space == "name":
+        return f'a file is imported under a name: import "path.psk" as {unresolved.name[:40]}'
+    return None

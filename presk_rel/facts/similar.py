@@ -19,9 +19,14 @@ def similar(unknown: Iterable[str], known: Iterable[str]) -> list[tuple[str, str
             index[key].append(candidate)
     pairs: list[tuple[str, str]] = []
     for name in sorted(set(unknown)):
-        found = {c for key in set(_keys(name)) for c in index[key][:MOST] if c != name}
+        found = {c for key in set(_keys(name)) for c in index[key][:MOST] if c != name and _alike(name, c)}
         pairs.extend((name, candidate) for candidate in sorted(found)[:MOST])
     return pairs
+
+
+def _alike(name: str, candidate: str) -> bool:
+    """Whether a slip is likely: one letter is near to every name of two."""
+    return min(len(name), len(candidate)) > 1 or name.casefold() == candidate.casefold()
 
 
 def _keys(name: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from presk_rel.diagnostics import Diagnostic, Span
+from presk_rel.syntax.foreign import DOUBLED, NAMES, WORDS
 from presk_rel.syntax.lalr import Table
 from presk_rel.syntax.token import (
     DECIMAL,
@@ -127,14 +128,16 @@ def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
     """Advice on the commonest slips, by what was expected, what was found and what stands before it."""
     token, before = tokens[at], tokens[at - 1] if at else None
     if before is None:
-        return None
+        return WORDS.get(token.text)
     wants_value = NAT in kinds
     if before.kind == NEWLINE and token.kind in ("-", "^"):
         return f"a line that starts with `{token.kind}` does not go on with the one above: put it all in parentheses"
     if (before.kind == NEWLINE and wants_value) or (NEWLINE in kinds and token.kind in (")", "]", "}", ",")):
         return _LET
     if before.end.line < token.start.line:
-        return None
+        return WORDS.get(token.text)
+    if token.kind == "dim" and wants_value and tokens[at + 1].kind == "=":
+        return "an axis is selected by its name: mean(axis a, x)"
     if token.kind in RESERVED and NAME in kinds and token.kind not in "ℝλ":
         return f"`{token.text}` is a reserved word and cannot be a name"
     if token.kind == NEWLINE and wants_value and before.kind in _OPERATORS:
@@ -145,4 +148,28 @@ def _help(kinds: list[str], tokens: list[Token], at: int) -> str | None:
         return "there is no `in`: what a `let` is for starts on the next line"
     if (token.kind == "." and wants_value) or (before.kind == "." and tokens[at - 2].kind == NAT):
         return "a decimal has digits on both sides of its point: `1.0`, `0.5`"
-    return None
+    return _foreign(kinds, tokens, at)
+
+
+def _foreign(kinds: list[str], tokens: list[Token], at: int) -> str | None:
+    """Advice on what other languages write (`foreign`), by the token found and the one before it on its line."""
+    token, before = tokens[at], tokens[at - 1]
+    if token.kind == before.kind and before.end == token.start and token.kind in DOUBLED:
+        return DOUBLED[token.kind]
+    if token.kind == "=" and before.kind in NAME_KINDS and NEWLINE in kinds:
+        return f"a name is bound by `let {before.text[:40]} = …`"
+    if token.kind == "[" and before.text in NAMES:
+        return NAMES[before.text]
+    if token.kind == "{" and _heads(tokens, at) == "params":
+        return "`params` takes the name of a module, of a model or of a parameter: model N = M{…}, then params N"
+    if before.kind == "(" and tokens[at - 2].text == "stack":
+        return "a stack is written stack{L}(M)"
+    return WORDS.get(token.text) or WORDS.get(before.text)
+
+
+def _heads(tokens: list[Token], at: int) -> str:
+    """What stands before the path that ends before `at`."""
+    at -= 1
+    while at > 1 and tokens[at - 1].kind == ".":
+        at -= 2
+    return tokens[at - 1].kind if at > 0 and tokens[at].kind in NAME_KINDS else ""

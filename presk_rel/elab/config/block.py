@@ -11,6 +11,7 @@ from presk_rel.elab.config.records import Checkpoint
 from presk_rel.elab.config.schemas import SCHEMAS, FieldRow
 from presk_rel.elab.context import Elab
 from presk_rel.syntax import ast
+from presk_rel.syntax.foreign import FIELDS
 from presk_rel.syntax.parser import parse_type
 from presk_rel.syntax.printer import print_expr
 
@@ -59,9 +60,9 @@ class _Reader:
         row = rows.get(item.name.text)
         if row is None:
             takes = ", ".join(rows) + (", checkpoint every N steps" if self.node.kind == "training" else "")
-            self.wrong(
-                f"{_article(self.node.kind)} block has no field `{item.name.text}`", item.name.span, f"it takes {takes}"
-            )
+            meant = FIELDS.get(item.name.text, "")
+            helped = f"write {meant}; it takes {takes}" if meant.split(" ")[0] in rows else f"it takes {takes}"
+            self.wrong(f"{_article(self.node.kind)} block has no field `{item.name.text}`", item.name.span, helped)
         elif item.name.text in self.seen:
             self.wrong(f"`{row.name}` is given twice", item.name.span)
         else:

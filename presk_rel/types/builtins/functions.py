@@ -71,7 +71,9 @@ def _function(use: Use) -> Function | TExpr:
     if isinstance(ty, Function) and len(ty.params) == 1:
         return ty
     message = f"`{use.name}` takes a function of one argument, not {c.show(fn)}"
-    return c.error("E2012", message, fn.span, help=f"fix the other arguments by a lambda: {use.name}(λ θ. f(θ, x))")
+    fixed = f"fix the other arguments by a lambda: {use.name}(λ θ. f(θ, x))"
+    given = f"give it the function, not its value: {use.name}(λ θ. f(θ, x))"
+    return c.error("E2012", message, fn.span, help=fixed if isinstance(ty, Function) else given)
 
 
 def _owe(use: Use, *types: IType) -> None:

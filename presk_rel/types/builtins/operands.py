@@ -3,6 +3,8 @@ with None while the type is unknown."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from presk_rel.diagnostics import Span
 from presk_rel.elab.ty import SCALAR_REAL, Axis, Idx, Key, Mask, Real, Shape
 from presk_rel.syntax import ast
@@ -33,7 +35,19 @@ def real_operand(use: Use, node: TExpr) -> Real | TExpr | None:
             return use.c.broken(use.span)
         case _:
             message = f"`{use.name}` takes a real tensor, not {use.c.show(node)}"
-            return use.c.error("E2005", message, node.span, help=conversion_help(ty, SCALAR_REAL))
+            return use.c.error("E2005", message, node.span, help=_swapped(use) or conversion_help(ty, SCALAR_REAL))
+
+
+_ORDERS: Final = {"cross_entropy": "logits, y", "embed": "w, t"}
+"""What takes reals before indices."""
+
+
+def _swapped(use: Use) -> str | None:
+    """The order of the arguments, where indices were given before reals."""
+    types = [use.c.type_of(v) for v in use.values]
+    if use.name in _ORDERS and len(types) == 2 and isinstance(types[0], Idx) and isinstance(types[1], Real):
+        return f"the reals come first: {use.name}({_ORDERS[use.name]})"
+    return None
 
 
 def known_real(use: Use, node: TExpr) -> Real | TExpr | None:
@@ -53,7 +67,8 @@ def known_indices(use: Use, node: TExpr) -> Idx | TExpr | None:
         case Broken():
             return use.c.broken(use.span)
         case _:
-            return use.c.error("E2005", f"`{use.name}` takes an index tensor, not {use.c.show(node)}", node.span)
+            message = f"`{use.name}` takes an index tensor, not {use.c.show(node)}"
+            return use.c.error("E2005", message, node.span, help=_swapped(use))
 
 
 def known_mask(use: Use, node: TExpr) -> Mask | TExpr | None:
@@ -87,8 +102,13 @@ def find_axis(c: Checker, shape: Shape, axis: ast.Ident, node: TExpr, what: str)
         return where
     if c.unifier.is_open(shape):
         return None
-    unnamed = any(a.name is None for a in shape.axes)
-    help_text = "an axis gets its name from the type of a parameter, a result or an ascription" if unnamed else None
+    from difflib import get_close_matches
+
+    names = [a.name for a in shape.axes if a.name is not None]
+    near = get_close_matches(axis.text, names, 1)
+    help_text = f"did you mean {near[0]}?" if near else f"it has the axes {', '.join(names)}" if names else None
+    if not near and any(a.name is None for a in shape.axes):
+        help_text = "an axis gets its name from the type of a parameter, a result or an ascription"
     message = f"{what} selects the axis {axis.text}, which {c.show(node)} has not"
     return c.error("E2008", message, axis.span, help=help_text)
 

@@ -10,7 +10,7 @@ from presk_rel.elab.context import BUILTIN
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.dims import length
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Function, TupleOf
+from presk_rel.elab.ty import Function, Params, TupleOf
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.call import call_builtin, is_derivative
@@ -118,7 +118,8 @@ def _apply(c: Checker, fn: TExpr, nodes: list[TExpr], args: Sequence[Arg], at: S
     if isinstance(ty, Broken):
         return c.broken(span)
     if not isinstance(ty, Function):
-        return c.error("E2022", f"this is called like a function, but it is {_a(c, fn)}", at)
+        helped = "call one of its functions: l1.apply(x)" if isinstance(ty, Params) else None
+        return c.error("E2022", f"this is called like a function, but it is {_a(c, fn)}", at, help=helped)
     params = params_of(ty)
     if len(params) != len(nodes):
         return c.error(

@@ -35,7 +35,8 @@ def _contracted(c: Checker, left: TExpr, right: TExpr, s: Shape, t: Shape, op_sp
     if failed is not None:
         reason, example = c.reason(failed)
         message = f"`·` cannot contract the last axis of {c.show(left)} with the first of {c.show(right)}{reason}"
-        return c.error("E2003", message, op_span, labels=labels, counterexample=example)
+        helped = None if failed.lengths else "to contract axes by their names, name those of the result: ein[…](a * b)"
+        return c.error("E2003", message, op_span, labels=labels, help=helped, counterexample=example)
     axes = s.axes[:-1] + t.axes[1:]
     twice = duplicate_name(axes)
     if twice is not None:

@@ -9,9 +9,10 @@ from presk_rel.diagnostics import Span
 from presk_rel.elab.context import BUILTIN
 from presk_rel.elab.declared import Declared
 from presk_rel.elab.signatures import Signature
-from presk_rel.elab.ty import Applied, Function, Hyper, Params, Type, field_names, field_type
+from presk_rel.elab.ty import Applied, Function, Hyper, Idx, Mask, Params, Real, Type, field_names, field_type
 from presk_rel.smt.linear import Linear, symbol
 from presk_rel.syntax import ast
+from presk_rel.syntax.foreign import NAMES
 from presk_rel.types.builtins.call import call_builtin
 from presk_rel.types.check.applying import call_signature
 from presk_rel.types.check.arguments import Arg, Given
@@ -204,4 +205,6 @@ def _of_tree(c: Checker, base: TExpr, name: ast.Ident, span: Span) -> TExpr | No
                 "E2029", f"{ty} has no field `{name.text}`", name.span, help=f"its fields: {names or 'none'}"
             )
         case _:
-            return c.error("E2029", f"{c.show(base)} has no fields", name.span)
+            called = f"a function is called as {name.text[:40]}(x) or x |> {name.text[:40]}"
+            helped = NAMES.get(name.text, called if isinstance(ty, Real | Idx | Mask) else None)
+            return c.error("E2029", f"{c.show(base)} has no fields", name.span, help=helped)
