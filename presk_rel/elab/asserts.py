@@ -31,11 +31,11 @@ def _check(elab: Elab, decl: ast.StaticAssert) -> None:
         case Proven():
             return
         case Refuted(example):
-            when = f": {verdict}" if example else ""
+            fails = str(verdict) if example else "fails"
             elab.diagnostics.add(
                 Diagnostic(
                     "E1004",
-                    f"the static assertion {text} fails{when}",
+                    f"the static assertion {text} {fails}",
                     decl.condition.span,
                     counterexample=example or None,
                 )

@@ -6,6 +6,8 @@ W0001 of implicit dimensions is said with the signatures, E2016 of cycles by `el
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from presk_rel.diagnostics import Diagnostics, Label
 from presk_rel.rules.analysis import Names, Space, Unresolved
 from presk_rel.syntax.foreign import NAMES
@@ -22,10 +24,13 @@ def report_names(names: Names) -> Diagnostics:
     """E1001 or E4002 for each use of a name that means nothing, E1002 for each declaration of a name that its scope
     already has."""
     diagnostics = Diagnostics()
+    dimensions = names.facts.dimensions
     heads = {str(head) for _, head, _ in names.facts.rows.get("qualified", ())}
     for unresolved in names.unresolved:
         code, message = _UNKNOWN[unresolved.space]
-        diagnostics.error(code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved, heads))
+        diagnostics.error(
+            code, message.format(unresolved.name), unresolved.span, help=_suggestion(unresolved, heads, dimensions)
+        )
     for duplicate in names.duplicates:
         diagnostics.error(
             "E1002",
@@ -37,7 +42,7 @@ def report_names(names: Names) -> Diagnostics:
     return diagnostics
 
 
-def _suggestion(unresolved: Unresolved, heads: set[str]) -> str | None:
+def _suggestion(unresolved: Unresolved, heads: set[str], dimensions: Set[str]) -> str | None:
     """`heads` are the uses that something is selected from, `m` of `m.f`."""
     if unresolved.near:
         *most, last = (f"`{name}`" for name in unresolved.near)
@@ -46,6 +51,9 @@ def _suggestion(unresolved: Unresolved, heads: set[str]) -> str | None:
         return "the effect of randomness is `Rand`"
     if unresolved.name in NAMES and unresolved.space == "name":
         return NAMES[unresolved.name]
+    if unresolved.use in dimensions and unresolved.use not in heads:
+        name = unresolved.name[:40]
+        return f"declare it: dim {name}, const {name} = …, or in the braces of its module, {{{name} : dim}}"
     if unresolved.use in heads and unresolved.space == "name":
         return f'a file is imported under a name: import "path.psk" as {unresolved.name[:40]}'
     return None

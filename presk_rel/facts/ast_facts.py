@@ -39,10 +39,12 @@ class Sources:
 
 @record
 class AstFacts:
-    """Input rows by relation, and where each use and declaration stands."""
+    """Input rows by relation, and where each use and declaration stands. `dimensions` are the uses that stand for a
+    dimension."""
 
     rows: Mapping[str, list[Row]]
     spans: Mapping[str, Span]
+    dimensions: frozenset[str] = frozenset()
 
 
 def file_scope(path: str) -> str:
@@ -62,7 +64,7 @@ def ast_facts(sources: Sources) -> AstFacts:
     finally:
         if was_on:
             gc.enable()
-    return AstFacts(dict(collector.rows), collector.spans)
+    return AstFacts(dict(collector.rows), collector.spans, frozenset(collector.dimensions))
 
 
 @record
@@ -92,6 +94,7 @@ class _Place:
 class _Collector:
     rows: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict[str, list[Row]](list))
     spans: dict[str, Span] = field(default_factory=dict[str, Span])
+    dimensions: list[str] = field(default_factory=list[str])
     _ordinals: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _mentions: dict[str, int] = field(default_factory=dict[str, int])
     _todo: list[tuple[Node, _Place]] = field(default_factory=list[tuple[Node, _Place]])
@@ -280,8 +283,10 @@ class _Collector:
         use = use_id(span)
         self.add("ref", use, place.scope, name)
         self._note_use(use, span, place)
-        if place.in_dim and place.signature is not None:
-            self.add("dim_position", use, place.signature, span.start.offset)
+        if place.in_dim:
+            self.dimensions.append(use)
+            if place.signature is not None:
+                self.add("dim_position", use, place.signature, span.start.offset)
 
     def _field(self, node: ast.Field, place: _Place) -> None:
         self.add("picked", node.name.text)

@@ -64,12 +64,34 @@ def test_a_habit_is_answered(expr: str, code: str, help: str | None) -> None:
             "E1001",
             "are in scope in its functions",
         ),
+        ("module M {\n  param w : ℝ[D, 3]\n}\n", "E1001", "declare it: dim D, const D = …, or in the braces"),
+        (
+            HEAD
+            + "module M {\n  use l : Linear{3, 3}\n  fn apply(x : ℝ[b: B, n: 3]) -> ℝ[b: B] = mean(axis n, l.apply(x))\n}\n",
+            "E2008",
+            "name it by an ascription: (x : ℝ[b: B, n: 3])",
+        ),
+        (
+            HEAD + "fn f(net : Linear{3, 3}, x : ℝ[3]) -> ℝ[3] = net.apply(x)\n",
+            "E2003",
+            "the parameters come first: apply(θ, …) with θ : params Linear{3, 3}",
+        ),
+        (
+            HEAD + "fn f(q : ℝ[seq: 3, d: 2]) -> ℝ[seq: 3, seq2: 3] = ein[seq, seq](q * q)\n",
+            "E2031",
+            "call it seq2: that of the right factor is meant then",
+        ),
         ("optimizer adamw {\n  lr = 1e-3\n  learning_rate = 1e-3\n}\n", "E2010", "write lr; it takes lr, betas"),
     ],
 )
 def test_so_is_a_habit_of_declarations(text: str, code: str, help: str) -> None:
     found = check(text).diagnostics
     assert found[0].code == code and help in str(found[0].help)
+
+
+def test_a_failing_assertion_says_so_once() -> None:
+    assert check("dim D\nstatic assert D % 4 == 0\n").only.message == "the static assertion D % 4 == 0 fails for D = 1"
+    assert check("static assert 3 % 2 == 0\n").only.message == "the static assertion 3 % 2 == 0 fails"
 
 
 def test_no_name_of_the_language_is_foreign() -> None:

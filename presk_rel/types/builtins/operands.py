@@ -108,9 +108,17 @@ def find_axis(c: Checker, shape: Shape, axis: ast.Ident, node: TExpr, what: str)
     near = get_close_matches(axis.text, names, 1)
     help_text = f"did you mean {near[0]}?" if near else f"it has the axes {', '.join(names)}" if names else None
     if not near and any(a.name is None for a in shape.axes):
-        help_text = "an axis gets its name from the type of a parameter, a result or an ascription"
+        help_text = _to_name(c, shape, axis.text)
     message = f"{what} selects the axis {axis.text}, which {c.show(node)} has not"
     return c.error("E2008", message, axis.span, help=help_text)
+
+
+def _to_name(c: Checker, shape: Shape, name: str) -> str:
+    """How the axis that was meant gets its name: shown where there is only one without."""
+    if sum(a.name is None for a in shape.axes) > 1:
+        return "an axis gets its name from the type of a parameter, a result or an ascription"
+    named = Shape(shape.prefix, tuple(Axis(a.name or name, a.length) for a in shape.axes))
+    return f"name it by an ascription: (x : {c.unifier.show(Real(named))})"
 
 
 def distinct(c: Checker, axes: tuple[Axis, ...], span: Span, what: str) -> TExpr | None:

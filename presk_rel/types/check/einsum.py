@@ -99,7 +99,8 @@ def _contraction(c: Checker, expr: ast.Ein, nodes: list[TExpr], shapes: list[Sha
     seen: set[str] = set()
     for axis in expr.axes:
         if axis.text in seen:
-            return c.error("E2031", f"the result of `ein` has the axis {axis.text} twice", axis.span)
+            helped = f"call it {axis.text}2: that of the right factor is meant then"
+            return c.error("E2031", f"the result of `ein` has the axis {axis.text} twice", axis.span, help=helped)
         seen.add(axis.text)
         if axis.text not in lengths:
             known = ", ".join(lengths) or "none"

@@ -46,7 +46,8 @@ def _explicit_theta(c: Checker, instance: Instance, name: ast.Ident, args: list[
             span,
             help=f"pass θ : {c.unifier.show(expected)}",
         )
-    blame = Blame(f"the parameter tree of `{c.unifier.show(ModuleValue(instance))}`")
+    what = f"the parameter tree of `{c.unifier.show(ModuleValue(instance))}`"
+    blame = Blame(what, help=f"the parameters come first: {name.text}(θ, …) with θ : {c.unifier.show(expected)}")
     return check_value(c, args[0].value, expected, blame)
 
 
