@@ -127,10 +127,11 @@ class Session:
 
     def run_exact(self, entry: str, request: Request, options: Options) -> RunResult:
         """The entry's proven value (or, with the mpmath kernel, its measured one)."""
+        from presk_rel.core.expand import expanded
         from presk_rel.exec.exact.run import run_exact
 
         given = self._given(entry, request)
-        program = self.optimized(entry, request.dims).program if request.optimize else self.differentiated
+        program = expanded(self.optimized(entry, request.dims).program) if request.optimize else self.differentiated
         options = replace(options, last_use=self._last_use(program, entry))
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options)

@@ -11,7 +11,8 @@ from presk_rel.ad import (
     derivatives_pointwise,
     derivatives_structure,
 )
-from presk_rel.ad.row import Row
+from presk_rel.ad.row import Opaque, Row
+from presk_rel.core.composites import COMPOSITES
 
 _FAMILIES = (
     derivatives_pointwise,
@@ -21,4 +22,8 @@ _FAMILIES = (
     derivatives_structure,
 )
 
-DERIVATIVES: dict[str, Row] = {row.name: row for family in _FAMILIES for row in family.ROWS}
+_COMPOSITE = Opaque("composites are not differentiated: the optimizer makes them, after differentiation")
+
+DERIVATIVES: dict[str, Row] = {row.name: row for family in _FAMILIES for row in family.ROWS} | {
+    name: Row(name, (_COMPOSITE,)) for name in COMPOSITES
+}

@@ -30,3 +30,22 @@ def ein_spec(text: str) -> EinSpec | None:
     known = {name for axes in spec.operands for name in axes}
     fine = bool(arrow) and str(spec) == text and set(spec.result) <= known and all(map(is_name, known))
     return spec if fine and all(len(set(axes)) == len(axes) for axes in lists) else None
+
+
+def matrix_form(text: str) -> str | None:
+    """A contraction of two operands with the same leading axes everywhere, as one of matrices: its last two axes in
+    letters by first appearance (`ab,bc->ac`); None for any other."""
+    spec = ein_spec(text)
+    if spec is None or len(spec.operands) != 2:
+        return None
+    lists = (*spec.operands, spec.result)
+    lead = lists[0][:-2]
+    if not all(len(axes) >= 2 and axes[:-2] == lead for axes in lists):
+        return None
+    letter: dict[str, str] = {}
+    left, right, out = ("".join(letter.setdefault(n, "abcd"[len(letter)]) for n in axes[-2:]) for axes in lists)
+    return f"{left},{right}->{out}"
+
+
+SCORES, VALUES, TURNED, TURNED_BACK = "ab,cb->ac", "ab,bc->ac", "ab,ac->bc", "ab,ac->cb"
+"""Of matrices: A·Bᵀ, A·B, Aᵀ·B, and Bᵀ·A."""

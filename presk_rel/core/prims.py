@@ -68,12 +68,15 @@ Semantics (x, y, t tensors of reals unless said; `t` only for its shape):
                        1/(1 - r)
     sum_squares p      the sum of the squares of all entries of a tree, tuple or tensor
     pi                 π, as ℝ[]
+
+`core.composites` defines further ones by these; only the optimizer makes them.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.diagnostics.record import record
 
 AttrKind = Literal["axis?", "axis", "name", "int", "rational", "dim", "spec", "place"]
@@ -180,4 +183,7 @@ _ROWS = (
     PrimRow("pi", 0),
 )
 
-PRIMS: dict[str, PrimRow] = {row.name: row for row in _ROWS}
+PRIMS: dict[str, PrimRow] = {row.name: row for row in _ROWS} | {
+    c.name: PrimRow(c.name, len(c.operands), tuple(k for _, k in c.attrs), c.regularity, shape_only=c.shape_only)
+    for c in COMPOSITES.values()
+}

@@ -27,7 +27,7 @@ from presk_rel.core.ir import (
     Vjp,
 )
 from presk_rel.core.numbers import number_text
-from presk_rel.core.prims import PRIMS
+from presk_rel.core.prims import PRIMS, AttrKind
 from presk_rel.elab.ty import ModuleDef, ParamField, UseField
 from presk_rel.smt.linear import symbol
 
@@ -158,8 +158,6 @@ def _attrs(op: str, attrs: tuple[Attr, ...]) -> list[str]:
     kinds = row.attrs if row is not None else ()
     shown = [_attr(a) for a in attrs]
     match kinds:
-        case ("spec",):
-            return [f"[{shown[0]}]"]
         case ("int", "int"):
             return ["x".join(shown)]
         case ("place", "dim"):
@@ -169,7 +167,17 @@ def _attrs(op: str, attrs: tuple[Attr, ...]) -> list[str]:
         case ("axis", "name", "dim", "name", "dim"):
             return [f"axis {shown[0]} {shown[1]}: {shown[2]} {shown[3]}: {shown[4]}"]
         case _:
-            return [f"axis {a}" if k in ("axis", "axis?") and op != "concat" else a for k, a in zip(kinds, shown)]
+            return [_word(op, k, a) for k, a in zip(kinds, shown)]
+
+
+def _word(op: str, kind: AttrKind, shown: str) -> str:
+    match kind:
+        case "axis" | "axis?" if op != "concat":
+            return f"axis {shown}"
+        case "spec":
+            return f"[{shown}]"
+        case _:
+            return shown
 
 
 def _attr(attr: Attr) -> str:

@@ -12,6 +12,7 @@ from presk_rel.core import typing_axes as axes
 from presk_rel.core import typing_indices as indices
 from presk_rel.core import typing_structure as structure
 from presk_rel.core import typing_tensors as tensors
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.ir import Attr
 from presk_rel.core.prims import PrimRow
 from presk_rel.core.rule import Rule, RuleError, Use, attribute_problem
@@ -32,6 +33,16 @@ def infer(
         return RULES[row.name](Use(row.name, attrs, args, declared, modules))
     except RuleError as error:
         return str(error)
+
+
+def _rule_composite(u: Use) -> Type:
+    """What the definition's own typing rules say."""
+    from presk_rel.core.expand import composite_type  # which reads this table
+
+    found = composite_type(u.op, u.attrs, u.args, u.modules)
+    if isinstance(found, str):
+        raise RuleError(found)
+    return found
 
 
 _ELEMENTWISE = (
@@ -103,5 +114,6 @@ RULES: dict[str, Rule] = {
     "dropout_mask": indices.rule_dropout_mask,
     "sum_squares": tensors.rule_sum_squares,
     "pi": tensors.rule_pi,
+    **dict.fromkeys(COMPOSITES, _rule_composite),
 }
 """Every row of `PRIMS` has its rule here."""

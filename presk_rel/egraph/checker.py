@@ -31,7 +31,17 @@ from presk_rel.core.shapes import compatible_types
 from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker_ends import Ends
-from presk_rel.egraph.checker_rules import Bound, Sexp, attributes, constant_fact, entries, parts, read, tensors
+from presk_rel.egraph.checker_rules import (
+    Bound,
+    Sexp,
+    attributes,
+    constant_fact,
+    entries,
+    parts,
+    read,
+    tensors,
+    without_axis,
+)
 from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.proof import CongruenceStep, FoldStep, Lemma, Proof, RuleStep, Step, Term
 from presk_rel.egraph.rule import Rule
@@ -189,7 +199,11 @@ class _Checker:
             if reason is not None:
                 return f"`{rule.name}`: its {side} side does not match: {reason}"
         for condition in rule.conditions:
-            if not self.holds(self.sexp(condition), bound, left):
+            if condition == "(as-inferred)":
+                holds = self.as_inferred(self.sexp(rule.left), left, whole=True)
+            else:
+                holds = self.holds(self.sexp(condition), bound, left)
+            if not holds:
                 return f"`{rule.name}`: its condition {condition} does not hold"
         return None
 
@@ -237,12 +251,25 @@ class _Checker:
                 return isinstance(types[0], Real) and types[0].shape.prefix is None and not types[0].shape.axes
             case (("real" | "real-type"), [_]):
                 return isinstance(types[0], Real)
+            case "without-axis", [name_of_axis, large, small]:
+                return without_axis(name_of_axis, large, small)
             case "tensors", [_]:
                 return tensors(types[0])
             case "entries", [ty, Fraction() as count]:
                 return isinstance(ty, Real) and count != 0 and entries(ty) == count
             case _:
                 return constant_fact(str(name), values)
+
+    def as_inferred(self, pattern: Sexp, index: int, *, whole: bool) -> bool:
+        """Whether every operation of a pattern below its root has the type that Core's typing rules give it."""
+        if isinstance(pattern, str):
+            return True
+        term = self.proof.terms[index]
+        below = zip(parts(pattern)[2], term.children, strict=True)
+        if not all(self.as_inferred(p, c, whole=False) for p, c in below):
+            return False
+        children = tuple(self.proof.terms[c].type for c in term.children)
+        return whole or infer(PRIMS[term.op], term.attrs, children, term.type, self.ends.before.modules) == term.type
 
     def argument(self, sexp: Sexp, bound: Bound, root: int) -> object:
         if isinstance(sexp, list):

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import same
+from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Params, Real, TupleOf
+from presk_rel.smt.linear import constant
 
 Sexp = str | list["Sexp"]
 Bound = Mapping[str, object]
 
 KEYWORDS = {
     "axis?": (":axis", ":axis?"), "axis": (":axis",), "name": (":name",), "int": (":n", ":index"),
-    "rational": (":value",), "dim": (":dim",),
+    "rational": (":value",), "dim": (":dim",), "spec": (":spec", ":spec2", ":spec3"),
 }  # fmt: skip
 
 
@@ -47,9 +50,12 @@ def parts(pattern: list[Sexp]) -> tuple[str, dict[str, Sexp], list[Sexp]]:
 def attributes(op: str, keywords: Mapping[str, Sexp], bound: Bound) -> tuple[object, ...]:
     """The attributes that a pattern asks for, under the substitution. An optional axis may be absent."""
     found: list[object] = []
+    left = dict(keywords)
     for kind in PRIMS[op].attrs:
-        sexp = next((keywords[k] for k in KEYWORDS[kind] if k in keywords), None)
-        value = None if sexp is None else evaluate(sexp, bound, rational=kind == "rational")
+        word = next((k for k in KEYWORDS[kind] if k in left), None)
+        value = None if word is None else evaluate(left.pop(word), bound, rational=kind == "rational")
+        if kind == "dim" and isinstance(value, int):
+            value = constant(value)
         if kind == "axis?" and value in (None, ""):
             continue
         found.append(value)
@@ -100,6 +106,15 @@ def entries(ty: Real) -> Fraction | None:
             return None
         product *= axis.length.const
     return None if ty.shape.prefix is not None else product
+
+
+def without_axis(name: object, large: object, small: object) -> bool:
+    """Whether a type is another without one axis, and its axes line up with the rest in order."""
+    if not isinstance(large, Real) or not isinstance(small, Real) or large.shape.prefix != small.shape.prefix:
+        return False
+    places = range(len(large.shape.axes))
+    rest = tuple(i for i in places if large.shape.axes[i].name != name)
+    return len(rest) == len(places) - 1 and align(small.shape, large.shape, same) == rest
 
 
 def constant_fact(name: str, values: list[object]) -> bool:

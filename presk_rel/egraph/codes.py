@@ -1,5 +1,6 @@
 """How heads become constructors of the e-graph: one per primitive of Core that rules mention, one per number of
-operands for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque."""
+operands for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque. Composites are
+opaque: only the rules of `egraph.recognise` know them."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def ops_of(pattern: Pattern) -> set[str]:
 
 @cache
 def known_ops() -> frozenset[str]:
-    """The primitives that rules mention."""
-    sides = [read_rule(r) for r in RULES.values()]
+    """The primitives that the rules of the e-graph mention."""
+    sides = [read_rule(r) for r in RULES.values() if r.ruleset != "recognise"]
     return frozenset(op for s in sides for side in (s.left, s.right) for op in ops_of(side))
 
 

@@ -14,11 +14,13 @@ from fractions import Fraction
 from functools import cache
 from typing import Literal
 
+from presk_rel.core.shapes import same
 from presk_rel.egraph.patterns import Apply, Kind, PatternError, Sexp, parse, read_rule, read_sexp
 from presk_rel.egraph.rule import Rule
+from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Params, Real, TupleOf, Type
 
-Parameter = Literal["operand", "type", "rational", "int", "name", "application"]
+Parameter = Literal["operand", "type", "rational", "int", "name", "spec", "application"]
 """`operand`: a term or shape variable, or `root` for the whole left side; `application`: a primitive over variables."""
 SHORT = 2**512
 """Constants are folded while they are shorter: `cⁿ` of `cⁿ` would not end otherwise."""
@@ -49,6 +51,15 @@ _ROWS = (
     ConditionRow("real-type", ("type",), "type fact", "{0} is a type of real tensors"),
     ConditionRow("scalar-type", ("type",), "type fact", "{0} is ℝ[]"),
     ConditionRow("entries", ("type", "rational"), "type fact", "a tensor of type {0} has exactly {1} entries, not 0"),
+    ConditionRow(
+        "without-axis",
+        ("name", "type", "type"),
+        "type fact",
+        "{2} is {1} without its axis {0}, and lines up with it so",
+    ),
+    ConditionRow("as-inferred", (), "type fact", "all parts of the left side have the types of their typing rules"),
+    ConditionRow("of-matrices", ("spec", "name"), "constant", "{0} is {1} in the last two axes of each, others alike"),
+    ConditionRow("last-axis", ("name", "spec"), "constant", "{0} is the last axis of the result of {1}"),
     ConditionRow("distinct", ("name", "name"), "constant", "{0} and {1} differ"),
     ConditionRow("nonzero", ("rational",), "constant", "{0} ≠ 0"),
     ConditionRow("positive", ("rational",), "constant", "{0} > 0"),
@@ -166,3 +177,11 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
     "tensor": lambda ty: not is_scalar(ty),
 }
 """The conditions that hold of one type."""
+
+
+def without_axis(name: str, large: Type, small: Type) -> bool:
+    """Whether `small` is `large` without an axis, and broadcasting lines them up just so."""
+    if not isinstance(large, Real) or not isinstance(small, Real) or large.shape.prefix != small.shape.prefix:
+        return False
+    kept = [i for i, a in enumerate(large.shape.axes) if a.name != name]
+    return len(kept) + 1 == len(large.shape.axes) and align(small.shape, large.shape, same) == tuple(kept)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.ein import ein_spec
+from presk_rel.core.expand import own_operations
 from presk_rel.core.ir import Attr, Fold, Function, Op, Prim, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.language import INPUT
@@ -122,8 +124,24 @@ class CostModel:
         if op == "fold":
             return self._fold(attrs)
         read = [t for i, t in enumerate(operand_types) if row is None or i not in row.shape_only]
+        if op in COMPOSITES:
+            return self._composite(op, attrs, operand_types, result)
         moved = sum(map(self.bytes, read)) + self.bytes(result)
         return Work(1, self._flops(op, attrs, tuple(read), result), moved)
+
+    def _composite(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
+        """The arithmetic of its definition, in one launch; of what shares another's call, only the result is moved."""
+        flops = sum(
+            self._flops(inner, given, self._read(inner, types), own)
+            for inner, given, types, own in own_operations(op, attrs, operand_types, self.modules)
+        )
+        if COMPOSITES[op].shares:
+            return Work(0, flops, self.bytes(result))
+        return Work(1, flops, sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result))
+
+    def _read(self, op: str, operand_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the operands whose values are read."""
+        return tuple(t for i, t in enumerate(operand_types) if i not in PRIMS[op].shape_only)
 
     def _fold(self, attrs: tuple[Attr, ...]) -> Work:
         """As many times its body as it counts."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
-from presk_rel.core.ir import Binding, Prim
+from presk_rel.core.composites import COMPOSITES
+from presk_rel.core.ir import Attr, Binding, Prim
+from presk_rel.core.prims import PRIMS
+from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.denote import Frame
+from presk_rel.egraph.checker_rules import Sexp, attributes, parts, read
+from presk_rel.egraph.denote import Frame, Local
 from presk_rel.egraph.denote_terms import (
     Branch,
     Lengths,
@@ -21,7 +26,7 @@ from presk_rel.egraph.denote_terms import (
     zip_leaves,
 )
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Hyper, Idx, Key, Mask, ModuleDef, Params, Shape, Type, field_names
+from presk_rel.elab.ty import SCALAR_REAL, Hyper, Idx, Key, Mask, ModuleDef, Params, Shape, Type, field_names
 from presk_rel.smt.linear import Linear
 
 BROADCAST = ("add", "sub", "mul", "div", "max", "min", "lt", "le", "gt", "ge", "eq")
@@ -39,6 +44,8 @@ class Primitive:
     terms: Terms
 
     def value(self) -> Value:
+        if self.prim.op in COMPOSITES:
+            return self.composite()
         args = [self.frame.env[a].value for a in self.prim.args]
         structural = self.structural(args)
         if structural is not None:
@@ -47,6 +54,30 @@ class Primitive:
         if len(tensors) != len(args):
             raise PreskBug("denote", f"`{self.binding.name}`: {self.prim.op} of a tree")
         return self.tensor(tensors)
+
+    def composite(self) -> Value:
+        """What its definition denotes, part by part; types are those that Core's typing rules give."""
+        row = COMPOSITES[self.prim.op]
+        attrs = {name: a for (name, _), a in zip(row.attrs, self.prim.attrs, strict=True)}
+        env = {n: self.frame.env[v] for n, v in zip(row.operands, self.prim.args, strict=True)}
+        inner = replace(self.frame, env=dict(env))
+        name = self.defined(read(row.definition), attrs, inner)
+        return inner.env[name].value
+
+    def defined(self, part: Sexp, attrs: Mapping[str, object], inner: Frame) -> str:
+        """The name in `inner` of a part of a definition. (Definitions are shallow.)"""
+        if isinstance(part, str):
+            return part
+        op, keywords, operands = parts(part)
+        names = tuple(self.defined(p, attrs, inner) for p in operands)
+        given = cast("tuple[Attr, ...]", attributes(op, keywords, attrs))
+        found = infer(PRIMS[op], given, tuple(inner.env[n].type for n in names), SCALAR_REAL, self.modules)
+        if isinstance(found, str):
+            raise PreskBug("denote", f"`{self.binding.name}`: {found}")
+        binding = Binding(f"{len(inner.env)}", found, Prim(op, given, names))
+        value = Primitive(self.modules, inner, binding, Prim(op, given, names), self.terms).value()
+        inner.env[binding.name] = Local(value, found)
+        return binding.name
 
     def types(self) -> list[Type]:
         return [self.frame.env[a].type for a in self.prim.args]

@@ -140,7 +140,7 @@ class _Writer:
             case Name(name):
                 return self.variable[name]
             case Literal_(value):
-                if kind == "rational":
+                if kind == "rational" and isinstance(value, int | Fraction):
                     return rational(Fraction(value))
                 return str(value) if isinstance(value, int) else str(self.attributes.intern(str(value)))
             case Compute(operator, args):

@@ -1,6 +1,6 @@
 """The optimizer: a flat Core function in, the cheapest equal one that the rules find out, with the proof.
 
-    encode → saturate with logging → read back → congruence closure → extract → decode → explain
+    encode → recognise → saturate with logging → read back → congruence closure → extract → recognise, decode → explain
 
 The function and the bodies of the folds under it share one e-graph, each with leaves of its own; each is extracted and
 proven by itself. Every start function is one of its candidates: what comes out never costs more.
@@ -31,6 +31,7 @@ from presk_rel.egraph.parts import Part, parts_of
 from presk_rel.egraph.placement import placed
 from presk_rel.egraph.proof import Proof, TermId
 from presk_rel.egraph.prove import trivial_proof, write_proof
+from presk_rel.egraph.recognise import recognise
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Limits, Saturation, saturate
@@ -82,8 +83,9 @@ def optimize(
 ) -> Optimized:
     """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
     right at any dimensions. PreskBug if the program is not flat or a rule breaks an invariant."""
-    work = _Optimizer(flat, entry, CostModel(flat.modules, dict(dims or {}), dict(flat.functions)), limits or Limits())
-    return work.run(tuple(RULES.values()) if rules is None else rules)
+    model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
+    table = tuple(RULES.values()) if rules is None else rules
+    return _Optimizer(flat, entry, model, limits or Limits(), table).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class _Optimizer:
     entry: str
     model: CostModel
     limits: Limits
+    rules: tuple[Rule, ...]
     phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     last: float = field(default_factory=perf_counter)
 
@@ -109,20 +112,24 @@ class _Optimizer:
         self.phases.append((phase, now - self.last))
         self.last = now
 
-    def run(self, rules: tuple[Rule, ...]) -> Optimized:
+    def run(self) -> Optimized:
         terms = Terms(TypeTable(self.flat.modules))
         given = parts_of(self.flat, self.entry, terms)
         before = self.size(given)
         closure = Closure(terms)
         parts = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
+        known = len(terms)
+        parts = [part.computing(recognise(terms, closure, part.root, self.rules, first=True)) for part in parts]
+        canonicalize(terms, closure, known)
+        self.lap("recognise")
         leaves = [t for part in parts for t in part.spine.leaves]
         sums = normal_sums(terms, closure)
         start = sums.start(terms, leaves)
         equal = sums.pairs(terms, leaves, commuted(terms, closure))
         loaded = sums.loaded(terms, leaves)
         self.lap("encode")
-        graph, instances, saturation = self.saturated(terms, loaded, equal, rules)
+        graph, instances, saturation = self.saturated(terms, loaded, equal)
         known = len(terms)
         for instance in instances:
             closure.add(instance)
@@ -140,7 +147,7 @@ class _Optimizer:
         report = Report(
             before=before,
             after=self.size([replace(r.part, original=r.function) for r in results]),
-            fired=_fired(instances),
+            fired=_fired([*_recognised(closure), *instances]),
             e_nodes=(saturation.before, saturation.after),
             phases=tuple(self.phases),
             gap=max(x.gap for x in found),
@@ -164,9 +171,9 @@ class _Optimizer:
         return parts
 
     def saturated(
-        self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]], rules: tuple[Rule, ...]
+        self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]]
     ) -> tuple[Graph, list[Instance], Saturation]:
-        session = Session(terms, tuple(r for r in rules if r.ruleset != "encode"))
+        session = Session(terms, tuple(r for r in self.rules if r.ruleset not in ("encode", "recognise")))
         session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
         self.lap("load")
         saturation = saturate(session, self.limits)
@@ -192,7 +199,7 @@ class _Optimizer:
 
     def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
         """The function that was chosen, where it is better."""
-        decoded = decoded_function(part, closure, graph, extraction)
+        decoded = decoded_function(part, closure, graph, extraction, self.rules)
         before, after = self.model.function(part.function), self.model.function(decoded.function)
         better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
         return _Result(part, decoded.function, decoded) if better else _Result(part, part.function, None)
@@ -236,7 +243,9 @@ def projected(terms: Terms, term: TermId, path: Path) -> TermId:
     return term
 
 
-def decoded_function(part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> Decoded:
+def decoded_function(
+    part: Part, closure: Closure, graph: Graph, extraction: Extraction, rules: tuple[Rule, ...]
+) -> Decoded:
     """What was chosen as a function, its equalities with the start function in the closure."""
     terms, parts = part.encoded.terms, part.spine
     known = len(terms)
@@ -245,10 +254,16 @@ def decoded_function(part: Part, closure: Closure, graph: Graph, extraction: Ext
     new: dict[TermId, TermId] = {t: made[c] for t, c in zip(parts.leaves, roots, strict=True)}
     for t in parts.builders:
         new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
-    closure.settle()
-    decoded = decode(part.function, part.encoded, closure, new[part.encoded.root])
+    canonicalize(terms, closure, known)
+    decoded = decode(
+        part.function, part.encoded, closure, recognise(terms, closure, new[part.root], rules, first=False)
+    )
     canonicalize(terms, closure, known)
     return decoded
+
+
+def _recognised(closure: Closure) -> list[Instance]:
+    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset == "recognise"]
 
 
 def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:

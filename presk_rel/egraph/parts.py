@@ -7,20 +7,27 @@ from dataclasses import dataclass, replace
 from presk_rel.core.ir import Binding, Fold, Function, Program, operands
 from presk_rel.egraph.choices import Spine, spine
 from presk_rel.egraph.language import Encoded, Terms, encode
+from presk_rel.egraph.proof import TermId
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One function as it was given, without its dead bindings, and as terms."""
+    """One function as it was given, without its dead bindings, and as terms; `root` is what it computes, equal to the
+    encoded function's root, and `spine` that of this term."""
 
     original: Function
     function: Function
     encoded: Encoded
+    root: TermId
     spine: Spine
 
     @property
     def name(self) -> str:
         return self.function.name
+
+    def computing(self, root: TermId) -> Part:
+        """The same function by an equal term."""
+        return replace(self, root=root, spine=spine(self.encoded.terms, root))
 
 
 def parts_of(flat: Program, entry: str, terms: Terms) -> list[Part]:
@@ -34,7 +41,7 @@ def parts_of(flat: Program, entry: str, terms: Terms) -> list[Part]:
     found: list[Part] = []
     for name, function in functions.items():
         encoded = encode(function, terms, None if name == entry else name)
-        found.append(Part(flat.functions[name], function, encoded, spine(terms, encoded.root)))
+        found.append(Part(flat.functions[name], function, encoded, encoded.root, spine(terms, encoded.root)))
     return found
 
 

@@ -1,11 +1,11 @@
 """The S-expressions of rewrite rules, read into data (syntax: `egraph.rule`).
 
-Every variable of a rule has one kind, which its first place says: `term` for an operand, `shape` for an operand that a
-primitive reads for its type only, and the attribute kinds of `core.prims` or `type` behind a keyword. A keyword names
-an attribute by its kind: `:axis` (of an optional axis too: `:axis? a` also matches an absent one), `:name`, `:n` or
-`:index` (int), `:value` (rational), `:dim`, `:spec`, `:place`, `:type`. A `term` variable may also stand on the right
-side where only a type is read. Every operation inside a right side says its type, by a variable that the left side or a
-condition binds.
+Every variable of a rule has one kind, which its first place says: `term` for an operand, `shape` for an operand that
+a primitive reads for its type only, and the attribute kinds of `core.prims` or `type` behind a keyword. A keyword
+names an attribute by its kind: `:axis` (of an optional axis too: `:axis? a` also matches an absent one), `:name`,
+`:n` or `:index` (int), `:value` (rational), `:dim`, `:spec` (then `:spec2`, `:spec3`), `:place`, `:type`. A `term`
+variable may also stand on the right side where only a type is read. Every operation inside a right side says its
+type, by a variable that the left side or a condition binds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Literal, assert_never
 
 from presk_rel.core.prims import PRIMS, AttrKind
 from presk_rel.egraph.rule import Rule
+from presk_rel.smt.linear import Linear, constant
 
 Kind = Literal["term", "shape", "type"] | AttrKind
 
@@ -37,7 +38,7 @@ _KEYWORDS: dict[AttrKind, tuple[str, ...]] = {
     "int": (":n", ":index"),
     "rational": (":value",),
     "dim": (":dim",),
-    "spec": (":spec",),
+    "spec": (":spec", ":spec2", ":spec3"),
     "place": (":place",),
 }
 
@@ -60,7 +61,7 @@ class Name:
 class Literal_:
     """A fixed attribute; `ABSENT` for an optional axis that is not there."""
 
-    value: int | str | Fraction
+    value: int | str | Fraction | Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,8 @@ def _attribute_value(kind: AttrKind, sexp: Sexp) -> Attribute:
         if not isinstance(operator, str):
             raise PatternError("an attribute expression starts with its operator")
         return Compute(operator, tuple(_attribute_value(kind, a) for a in args))
+    if _NUMBER.match(sexp) and kind == "dim":
+        return Literal_(constant(int(sexp)))
     if _NUMBER.match(sexp):
         return Literal_(Fraction(sexp) if kind == "rational" else int(sexp))
     return Name(sexp)
@@ -228,5 +231,7 @@ def _collect_attribute(attr: Attribute, kind: AttrKind, kinds: dict[str, Kind], 
 
 def _declare(name: str, kind: Kind, kinds: dict[str, Kind], rule: Rule) -> None:
     known = kinds.setdefault(name, kind)
-    if known != kind and (known, kind) != ("term", "shape"):
+    if (known, kind) == ("shape", "term"):
+        kinds[name] = "term"
+    elif known != kind and (known, kind) != ("term", "shape"):
         raise PatternError(f"{rule.name}: `{name}` is both {kinds[name]} and {kind}")

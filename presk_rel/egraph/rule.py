@@ -16,16 +16,17 @@ from typing import Literal
 class Rule:
     """`left = right` over the reals whenever every condition holds and both sides are defined.
 
-    Conditions are S-expressions over the rule's variables: `(type x t)` (x has type t), `(same-type x y)`,
-    `(distinct f g)` (attributes differ), … each a row of `egraph.conditions`, which names how it is decided (type fact,
-    Z3, constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate
-    terms to their form in the e-graph and never run there. Rules only rewrite left to right in the e-graph (a proof
-    may still use them backwards). `guards` are conditions that keep the e-graph small; they are no part of the law."""
+    Conditions are S-expressions over the rule's variables: `(type x t)` (x has type t), `(same-type x y)`, `(distinct
+    f g)` (attributes differ), … each a row of `egraph.conditions`, which names how it is decided (type fact, Z3,
+    constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate terms
+    to their form in the e-graph and never run there; `recognise` rules run in `egraph.recognise`. Rules only rewrite
+    left to right in the e-graph (a proof may still use them backwards). `guards` are conditions that keep the e-graph
+    small; they are no part of the law."""
 
     name: str
     left: str
     right: str
     conditions: tuple[str, ...]
     law: str
-    ruleset: Literal["simplify", "collect", "expand", "fuse", "encode"] = "simplify"
+    ruleset: Literal["simplify", "collect", "expand", "fuse", "encode", "recognise"] = "simplify"
     guards: tuple[str, ...] = ()

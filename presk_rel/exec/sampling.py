@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from presk_rel.core.expand import expanded
 from presk_rel.core.ir import Binding, Function, Param, Prim, Program
+from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskError
 from presk_rel.egraph.conditions import variables
 from presk_rel.egraph.proof import Proof, RuleStep, TermId
@@ -103,8 +105,7 @@ class _Instance:
     dims: dict[str, int] = field(default_factory=dict[str, int])
 
     def into(self, result: Sampled) -> None:
-        kinds = variables(self.rule)
-        cut = {v for name, v in self.step.substitution if kinds[name] in ("term", "shape") and isinstance(v, int)}
+        cut = self.inputs()
         functions = [self.side(self.step.before, cut), self.side(self.step.after, cut)]
         done = 0
         for trial in range(TRIALS):
@@ -116,6 +117,21 @@ class _Instance:
             done += 1
             result.evaluations += 1
             result.disagreement = result.disagreement or self.compare(*values)
+
+    def inputs(self) -> set[int]:
+        """The terms that the rule's variables stand for. One that is read for its type only may be a part of a side: it
+        is computed as that."""
+        kinds = variables(self.rule)
+        bound = {name: v for name, v in self.step.substitution if isinstance(v, int)}
+        cut = {v for name, v in bound.items() if kinds[name] == "term"}
+        inside, stack = set[int](), [self.step.before, self.step.after]
+        while stack:
+            term = self.proof.terms[stack.pop()]
+            unread = PRIMS[term.op].shape_only if term.op in PRIMS else ()
+            below = {c for i, c in enumerate(term.children) if i not in unread} - cut - inside
+            inside |= below
+            stack += below
+        return cut | ({v for name, v in bound.items() if kinds[name] == "shape"} - inside)
 
     def side(self, root: TermId, cut: set[int]) -> Function:
         """The function that computes a term from the terms it is cut at."""
@@ -166,7 +182,8 @@ class _Instance:
                 for p in f.params:
                     inputs.setdefault(p.name, self.fresh(p.type, positive=positive))
                 args = tuple(_injected(kernel, inputs[p.name]) for p in f.params)
-                out.append(Interpreter(Program(self.modules, {"side": f}), kernel).run("side", args, self.dims))
+                side = expanded(Program(self.modules, {"side": f}))
+                out.append(Interpreter(side, kernel).run("side", args, self.dims))
                 if kernel.events.first() is not None:
                     return None
             return out

@@ -144,6 +144,8 @@ def _attributes(op: str, attrs: tuple[Attr, ...]) -> list[Formula]:
 
 
 def _with_axis(kind: AttrKind, shown: Formula, op: str) -> Formula:
+    if kind == "spec":
+        return row(Sign("["), shown, Sign("]"))
     return row(Sign("axis"), shown) if kind in ("axis", "axis?") and op != "concat" else shown
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.prims import AttrKind
 from presk_rel.notation.formula import PRODUCT, RELATION, SUM, SignName
 
@@ -61,6 +62,7 @@ _ROWS = (
     *_all(
         "named", "softmax embed embed_vjp one_hot cross_entropy cross_entropy_vjp argmax sample dropout dropout_mask"
     ),
+    *_all("named", " ".join(COMPOSITES)),
     *_all("named", "merge split reshape_like split_heads merge_heads index scatter_index slice slice_vjp concat"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from presk_rel.core.expand import expanded
 from presk_rel.core.ir import Apply, Call, Closure, Fold, Grad, Jvp, Op, Prim, Program, Vjp
 from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import Linear
@@ -24,6 +25,7 @@ class FunctionValue:
 
 def evaluate(program: Program, name: str, dims: dict[str, int], args: list[Value]) -> Value:
     """The value of a function at concrete dims and arguments."""
+    program = expanded(program)
     f = program.functions[name]
     types: dict[str, Type] = {p.name: p.type for p in f.params} | {b.name: b.type for b in f.bindings}
     env: dict[str, Value] = {p.name: a for p, a in zip(f.params, args, strict=True)}

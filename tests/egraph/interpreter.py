@@ -12,6 +12,7 @@ from typing import Any
 
 import mpmath as mp
 
+from presk_rel.core.expand import expanded
 from presk_rel.core.ir import Function, Prim, Program
 from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Hyper, Params, Real, Shape, TupleOf, Type, field_names, leaves
@@ -30,7 +31,8 @@ def evaluate(program: Program, name: str, dims: dict[str, int], args: list[Value
 
 
 def environment(program: Program, f: Function, dims: dict[str, int], args: list[Value]) -> dict[str, Value]:
-    """All values a function computes, by name."""
+    """All values a function computes, by name, composites written out."""
+    f = expanded(Program(program.modules, {f.name: f})).functions[f.name]
     types: dict[str, Type] = {p.name: p.type for p in f.params} | {b.name: b.type for b in f.bindings}
     env = {p.name: a for p, a in zip(f.params, args, strict=True)}
     for b in f.bindings:

@@ -161,7 +161,7 @@ def flat_mse_grad(remat: str = "store", dims: dict[str, int] | None = None) -> P
 
 
 @pytest.mark.parametrize(
-    ("remat", "dims", "kernels"), [("store", None, 15), ("recompute", None, 15), ("store", {"B": 2, "D": 4}, 14)]
+    ("remat", "dims", "kernels"), [("store", None, 10), ("recompute", None, 10), ("store", {"B": 2, "D": 4}, 10)]
 )
 def test_the_perceptron(remat: str, dims: dict[str, int] | None, kernels: int):
     program = flat_mse_grad(remat, dims)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.prims import PRIMS
 from presk_rel.exec.exact import balls, rationals
 from presk_rel.exec.exact import mp as measured
@@ -30,7 +31,7 @@ POINTS = [
 
 
 def test_every_primitive_has_one_row():
-    assert set(ROWS) == set(PRIMS)
+    assert set(ROWS) == set(PRIMS) - set(COMPOSITES)  # those are written out before anything runs
 
 
 @pytest.mark.parametrize("table", [balls.UNARY, measured.Measured(64).unary_table, rationals.UNARY])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.ein import ein_spec
 from presk_rel.core.ir import Attr, Prim
 from presk_rel.core.prims import PRIMS
@@ -29,13 +30,14 @@ _BY_ROLE: dict[Role, str] = {
     "generator": "const dim pi zeros ones zeros_like ones_like positions causal_mask dropout_mask",
     "pointwise": "real add sub mul div neg pow gelu relu exp tanh sqrt abs log sigmoid sin cos gelu' normal_pdf "
     "heaviside sign max min lt le gt ge eq one_hot embed scatter_index slice_vjp scatter_params "
-    "set_slice",
+    "set_slice gelu_vjp relu_vjp tanh_vjp sigmoid_vjp mse_vjp",
     "expand": "broadcast_like mean_vjp",
     "reduction": "sum mean sum_to sum_squares cross_entropy argmax",
-    "row": "softmax cross_entropy_vjp",
-    "contraction": "dot dot_vjp_l dot_vjp_r ein",
+    "row": "softmax cross_entropy_vjp standardize standardize_vjp layer_norm layer_norm_vjp softmax_vjp",
+    "contraction": "dot dot_vjp_l dot_vjp_r ein linear",
     "scatter": "embed_vjp",
-    "alone": "normal xavier_uniform sample stack_params concat",
+    "alone": "normal xavier_uniform sample stack_params concat deviation mse layer_norm_vjp_scale "
+    + " ".join(op for op in COMPOSITES if op.startswith("attention")),
 }
 ROLES: dict[str, Role] = {op: role for role, ops in _BY_ROLE.items() for op in ops.split()}
 
@@ -153,6 +155,11 @@ def _dot(_attrs: tuple[Attr, ...], shapes: tuple[Shape, ...], target: Shape) -> 
     return Indexing(n, 1, (), ((*range(rows), n), (n, *range(rows, n))))
 
 
+def _linear(_attrs: tuple[Attr, ...], shapes: tuple[Shape, ...], target: Shape) -> Indexing:
+    product = _dot((), shapes[:2], target)
+    return Indexing(product.rank, 1, (), (*product.operands, _aligned(shapes[2], target)))
+
+
 def _dot_vjp_l(_attrs: tuple[Attr, ...], shapes: tuple[Shape, ...], target: Shape) -> Indexing:
     n, summed = rank_of(target), rank_of(shapes[1]) - 1
     summed_axes = range(n, n + summed)
@@ -206,11 +213,14 @@ _SPECIAL: dict[str, _Rule] = {
     "sum_to": _sum_to,
     "broadcast_like": _expand,
     "mean_vjp": _expand,
-    "softmax": _softmax,
+    **dict.fromkeys(
+        ("softmax", "softmax_vjp", "standardize", "standardize_vjp", "layer_norm", "layer_norm_vjp"), _softmax
+    ),
     "cross_entropy": _cross_entropy,
     "cross_entropy_vjp": _cross_entropy_vjp,
     "argmax": _argmax,
     "dot": _dot,
+    "linear": _linear,
     "dot_vjp_l": _dot_vjp_l,
     "dot_vjp_r": _dot_vjp_r,
     "ein": _ein,

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from presk_rel.egraph.rule import Rule
-from presk_rel.egraph.rules import arithmetic, factors, functions, linear, piecewise, reductions, shapes, trees
+from presk_rel.egraph.rules import (
+    arithmetic,
+    composites,
+    factors,
+    functions,
+    linear,
+    piecewise,
+    reductions,
+    shapes,
+    trees,
+)
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
     "arithmetic": arithmetic.RULES,
@@ -14,6 +24,7 @@ FAMILIES: dict[str, tuple[Rule, ...]] = {
     "functions": functions.RULES,
     "piecewise": piecewise.RULES,
     "trees": trees.RULES,
+    "composites": composites.RULES,
 }
 
 RULES: dict[str, Rule] = {rule.name: rule for family in FAMILIES.values() for rule in family}

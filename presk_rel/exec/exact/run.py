@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from presk_rel.core.expand import expanded
 from presk_rel.core.ir import Program
 from presk_rel.elab.ty import Type
 from presk_rel.exec import inputs
@@ -100,6 +101,7 @@ def run_exact(
     """Run `entry`. `program` has no `grad`; `given` are the arguments' nodes by name (`exec.literals.arguments`), the
     rest is synthesized from `seed`. PreskError: E7003 … E7020 (`docs/errors`)."""
     options = options or Options()
+    program = expanded(program)
     digits = _digits(options)
     clock = _Clock()
     bound = inputs.bind(program, entry, given, dims)
@@ -173,6 +175,7 @@ def _option(message: str) -> None:
 
 def _estimate(program: Program, bound: inputs.Bound, options: Options) -> Estimate:
     """Before anything is drawn or computed."""
+    program = expanded(program)
     blank = Estimator(program)
     pairs = zip(bound.fn.params, bound.given, strict=True)
     args = tuple(v if v is not None else blank.blank(p.type, bound.env, 0, f"`{p.name}`") for p, v in pairs)

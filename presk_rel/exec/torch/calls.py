@@ -130,6 +130,28 @@ def _cross_entropy(x: Array, y: Array, **_: Any) -> Array:
     return fresh(y.sizes, x.dtype)
 
 
+def _mse(x: Array, *_: Any) -> Array:
+    return fresh((), x.dtype)
+
+
+def _mse_backward(_: Array, x: Array, y: Array, *__: Any) -> Array:
+    return pointwise([x, y], x.dtype)
+
+
+def _interleaved(x: Array) -> Array:
+    """A tensor of heads that lies in memory with the heads' axis after the positions'."""
+    _, heads, seq, width = x.sizes
+    return fresh(x.sizes, x.dtype).viewed(x.sizes, (seq * heads * width, width, heads * width, 1))
+
+
+def _attention(q: Array, k: Array, v: Array, *_: Any, **__: Any) -> tuple[Array, ...]:
+    return _interleaved(q), fresh(q.sizes[:-1], "float32" if q.dtype == "bfloat16" else q.dtype)
+
+
+def _attention_backward(ct: Array, q: Array, k: Array, v: Array, *_: Any, **__: Any) -> tuple[Array, ...]:
+    return _interleaved(q), _interleaved(k), _interleaved(v)
+
+
 def _sample(_: Array, logits: Array) -> Array:
     return fresh(logits.sizes[:-1], "int64")
 
@@ -257,6 +279,10 @@ CALLS: dict[str, Call] = {
     **_aten("native_layer_norm_backward", _layer_norm_backward, "out", "out0", "out1", "out2"),
     **_aten("nll_loss_forward", _nll, "output", "output", "total_weight"),
     **_aten("nll_loss_backward", _nll_backward, "grad_input"),
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": Call(_attention),
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward": Call(_attention_backward),
+    "torch.nn.functional.mse_loss": Call(_mse),
+    **_aten("mse_loss_backward", _mse_backward, "grad_input"),
     "support.sample": Call(_sample, launches=5),
 }
 """Calls that launch kernels. `_softmax_backward_data`'s buffer overload has another name than its default."""

@@ -43,15 +43,25 @@ class Factor:
 Line = Callable[[str], str]
 
 
-def contraction(factors: Sequence[Factor], result: tuple[Label, ...], line: Line) -> str:
-    """Σ over the labels that are not of the result, of the product of all factors; `line` names an expression."""
+@dataclass(frozen=True, slots=True)
+class Onto:
+    """What a batched product is added to, and the factors of that and of the product."""
+
+    name: str
+    beta: int
+    alpha: str
+
+
+def contraction(factors: Sequence[Factor], result: tuple[Label, ...], line: Line, onto: Onto | None = None) -> str:
+    """Σ over the labels that are not of the result, of the product of all factors; `line` names an expression. `onto`
+    is for a batched product of two."""
     done, *rest = factors
     while rest:
         other, *rest = rest
         read = {*result, *(n for f in rest for n in f.labels)}
         done, other = _summed(done, {*read, *other.labels}, line), _summed(other, {*read, *done.labels}, line)
         kept = result if not rest else tuple(dict.fromkeys(n for n in (*done.labels, *other.labels) if n in read))
-        text, sizes = _product(done, other, kept)
+        text, sizes = _product(done, other, kept, onto)
         done = Factor(line(text) if rest else text, sizes, kept)
         if not rest:
             return text
@@ -69,7 +79,7 @@ def _summed(x: Factor, read: set[Label], line: Line) -> Factor:
     return Factor(line(f"torch.sum({x.name}, {gone})"), sizes, labels)
 
 
-def _product(x: Factor, y: Factor, result: tuple[Label, ...]) -> tuple[str, tuple[int, ...]]:
+def _product(x: Factor, y: Factor, result: tuple[Label, ...], onto: Onto | None) -> tuple[str, tuple[int, ...]]:
     both = [n for n in x.labels if n in y.labels]
     batch = [n for n in result if n in both]
     inner = [n for n in (x if prod(x.sizes) >= prod(y.sizes) else y).labels if n in both and n not in result]
@@ -79,7 +89,7 @@ def _product(x: Factor, y: Factor, result: tuple[Label, ...]) -> tuple[str, tupl
     if _first(result, y, x) and not _first(result, x, y):
         x, y = y, x
     left, right = ([n for n in result if n in f.labels and n not in both] for f in (x, y))
-    text = _multiplied(x, y, batch, left, inner, right)
+    text = _multiplied(x, y, batch, left, inner, right, onto)
     made = (*batch, *left, *right)
     groups = (batch, left, right) if batch else tuple(g for g in (left, right) if g)
     grouped = tuple(prod(x.length(n) if n in x.labels else y.length(n) for n in g) for g in groups)
@@ -98,8 +108,18 @@ def _first(result: tuple[Label, ...], x: Factor, y: Factor) -> bool:
 
 
 def _multiplied(
-    x: Factor, y: Factor, batch: list[Label], left: list[Label], inner: list[Label], right: list[Label]
+    x: Factor,
+    y: Factor,
+    batch: list[Label],
+    left: list[Label],
+    inner: list[Label],
+    right: list[Label],
+    onto: Onto | None,
 ) -> str:
+    if onto is not None:
+        assert batch
+        pair = f"{x.ordered(batch, left, inner)}, {y.ordered(batch, inner, right)}"
+        return f"torch.baddbmm({onto.name}, {pair}, beta={onto.beta}, alpha={onto.alpha})"
     if batch:
         return f"torch.bmm({x.ordered(batch, left, inner)}, {y.ordered(batch, inner, right)})"
     if left and right:

@@ -21,6 +21,7 @@ from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.layouts import Array, fresh
+from presk_rel.exec.torch.library import prepared
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
@@ -143,7 +144,7 @@ class _Emitter:
         if row is None:
             problem = f"the torch executor does not run `{op.op}` yet"
             raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
-        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label))
+        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label), s.known)
         result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
@@ -322,6 +323,7 @@ def _slice(stack: Node, ty: Type, env: Env, index: str) -> Node:
 def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another."""
+    program = prepared(program, device)
     function = program.functions[entry]
     emitter = _Emitter(program, unroll)
     s = emitter.scope(function, env)

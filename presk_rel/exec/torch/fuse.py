@@ -3,7 +3,8 @@
 One row per pattern. A pattern looks at the operation about to be generated and through its operands (`Operand.made`);
 what it replaces goes where nothing else reads it. Where something does, the fused operation still costs no more than
 the plain one, and whether a value is kept for something else (`--remat`) then changes no bit of the result. Only
-`linear`, which would contract twice, looks through what nothing else reads. Every pattern has a test.
+`product_sum`, which would contract twice, looks through what nothing else reads. What libraries have as one operation
+is no pattern here but a composite primitive, found by rules (`egraph.recognise`). Every pattern has a test.
 """
 
 from __future__ import annotations
@@ -22,65 +23,27 @@ def _sides(step: Step, op: str) -> list[tuple[Operand, Made, Operand]]:
     return [(x, x.made, other) for x, other in pairs if x.made is not None and x.made.op == op]
 
 
-def linear(step: Step) -> str | None:
-    """x · w + b: addmm."""
-    for product, made, bias in _sides(step, "dot"):
-        x, w = made.args
-        if (
-            not made.alone
-            or len(w.sizes) != 2
-            or product.sizes != step.sizes
-            or len(bias.sizes) > 2
-            or len(x.sizes) < 2
-        ):
-            continue
-        if aligned(bias, step.result_shape, step.sizes) != bias.name or 0 in step.sizes:
-            continue
-        if len(x.sizes) == 2:
-            return f"torch.addmm({bias.name}, {x.name}, {w.name})"
-        if len(bias.sizes) == 1:
-            rows = (entries(x.sizes[:-1]), x.sizes[-1])
-            return f"torch.addmm({bias.name}, {x.name}.reshape({rows}), {w.name}).reshape({step.sizes})"
-    return None
-
-
-def gelu_backward(step: Step) -> str | None:
-    """ct · gelu'(x)."""
-    for derivative, made, ct in _sides(step, "gelu'"):
-        if ct.sizes == derivative.sizes and ct.scalar is None:
-            return f"torch.ops.aten.gelu_backward({ct.name}, {made.args[0].name})"
-    return None
-
-
-def threshold_backward(step: Step) -> str | None:
-    """ct · [x > 0]."""
-    for derivative, made, ct in _sides(step, "heaviside"):
-        if ct.sizes == derivative.sizes and ct.scalar is None:
-            return f"torch.ops.aten.threshold_backward({ct.name}, {made.args[0].name}, 0)"
-    return None
-
-
-def tanh_backward(step: Step) -> str | None:
-    """ct · (1 - y²)."""
-    for factor, made, ct in _sides(step, "sub"):
-        one, square = made.args
-        if one.scalar != 1 or square.made is None or square.made.op != "pow" or square.made.attrs != (2,):
-            continue
-        if ct.sizes == factor.sizes == square.sizes and ct.scalar is None:
-            return f"torch.ops.aten.tanh_backward({ct.name}, {square.made.args[0].name})"
-    return None
-
-
-def sigmoid_backward(step: Step) -> str | None:
-    """ct · (y · (1 - y))."""
-    for factor, made, ct in _sides(step, "mul"):
-        for y, rest in (made.args, made.args[::-1]):
-            inner = rest.made
-            if inner is None or inner.op != "sub" or inner.args[0].scalar != 1 or inner.args[1].name != y.name:
+def product_sum(step: Step) -> str | None:
+    """x · w + b, and ct · wᵀ + b, with b of the shape of the sum: addmm."""
+    if 0 in step.sizes or len(step.sizes) < 2:
+        return None
+    for op in ("dot", "dot_vjp_l"):
+        for product, made, rest in _sides(step, op):
+            x, w = made.args
+            if not made.alone or len(w.sizes) != 2 or product.sizes != step.sizes or rest.scalar is not None:
                 continue
-            if ct.sizes == factor.sizes == y.sizes and ct.scalar is None:
-                return f"torch.ops.aten.sigmoid_backward({ct.name}, {y.name})"
+            if rest.sizes != step.sizes or _order(rest, step):
+                continue
+            return _addmm(rest, x, w.name if op == "dot" else f"{w.name}.mT", step)
     return None
+
+
+def _addmm(rest: Operand, x: Operand, matrix: str, step: Step) -> str:
+    if len(x.sizes) == 2:
+        return f"torch.addmm({rest.name}, {x.name}, {matrix})"
+    rows = entries(x.sizes[:-1])
+    left, right = f"{rest.name}.reshape({(rows, rest.sizes[-1])})", f"{x.name}.reshape({(rows, x.sizes[-1])})"
+    return f"torch.addmm({left}, {right}, {matrix}).reshape({step.sizes})"
 
 
 def scaled_sum(step: Step) -> str | None:
@@ -126,38 +89,9 @@ def _add_with(step: Step, op: str, function: str) -> str | None:
     return None
 
 
-def softmax_backward(step: Step) -> str | None:
-    """y·ct - y·Σ y·ct and y·(ct - Σ y·ct) along one axis."""
-    if step.op != "mul":
-        return None
-    for factor, made, y in _sides(step, "sub"):
-        ct, spread = made.args
-        axis = _summed_product(spread, ct, y)
-        if axis is not None and factor.sizes == y.sizes == ct.sizes == step.sizes and ct.scalar is None:
-            return f"torch.ops.aten._softmax_backward_data({ct.name}, {y.name}, {axis}, dtype)"
-    return None
-
-
-def _summed_product(spread: Operand, ct: Operand, y: Operand) -> int | None:
-    """The axis along which `spread` repeats the sum of ct·y."""
-    made = spread.made
-    if made is None or made.op != "broadcast_like" or len(made.attrs) != 1:
-        return None
-    total = made.args[0].made
-    if total is None or total.op != "sum" or total.attrs != made.attrs:
-        return None
-    product = total.args[0].made
-    if product is None or product.op != "mul" or {a.name for a in product.args} != {ct.name, y.name}:
-        return None
-    names = [a.name for a in total.args[0].shape.axes]
-    axis = str(total.attrs[0])
-    return total.args[0].lead + names.index(axis) if axis in names else None
-
-
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
-    "add": (linear, scaled_sum, multiply_add, divide_add),
+    "add": (product_sum, scaled_sum, multiply_add, divide_add),
     "sub": (scaled_sum, multiply_add, divide_add),
-    "mul": (gelu_backward, threshold_backward, tanh_backward, sigmoid_backward, softmax_backward),
 }
 
 

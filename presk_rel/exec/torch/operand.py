@@ -19,6 +19,9 @@ from presk_rel.exec.shapes import Env, alignment, axes, axis_index, int_of
 from presk_rel.exec.values import RunAxes, shape_of
 from presk_rel.smt.linear import Linear
 
+INTERLEAVED = "interleaved"
+"""The kind of a tensor of heads that lies in memory as the model's axis does: merging the heads is a view."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -84,6 +87,8 @@ class Step:
     type: Type
     env: Env
     line: Callable[[str], str]
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    """The name of each expression computed so far in this function, and of what calls computed along with others."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

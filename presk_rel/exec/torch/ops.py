@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from presk_rel.exec.torch import rows_arithmetic as arithmetic
 from presk_rel.exec.torch import rows_axes as axes
+from presk_rel.exec.torch import rows_composites as composites
 from presk_rel.exec.torch import rows_indices as indices
 from presk_rel.exec.torch.operand import Row
 
@@ -24,6 +25,13 @@ _UNARY = {
     "normal_pdf": "torch.mul(torch.exp(torch.mul(torch.mul({0}, {0}), -0.5)), 0.3989422804014327)",
     "heaviside": "torch.gt({0}, 0).to(dtype)",
     "sign": "torch.sign({0})",
+}
+
+_ADJOINTS = {
+    "gelu_vjp": "torch.ops.aten.gelu_backward({0}, {1})",
+    "relu_vjp": "torch.ops.aten.threshold_backward({0}, {1}, 0)",
+    "tanh_vjp": "torch.ops.aten.tanh_backward({0}, {1})",
+    "sigmoid_vjp": "torch.ops.aten.sigmoid_backward({0}, {1})",
 }
 
 ROWS: dict[str, Row] = {
@@ -76,7 +84,22 @@ ROWS: dict[str, Row] = {
     "xavier_uniform": indices.row_xavier_uniform,
     "dropout_mask": indices.row_dropout_mask,
     "sample": indices.row_sample,
+    **{op: arithmetic.row_call(text) for op, text in _ADJOINTS.items()},
+    "standardize": composites.row_standardize,
+    "standardize_vjp": composites.row_standardize_vjp,
+    "layer_norm": composites.row_layer_norm,
+    "layer_norm_vjp": composites.row_layer_norm_vjp,
+    "layer_norm_vjp_scale": composites.row_layer_norm_vjp,
+    "softmax_vjp": composites.row_softmax_vjp,
+    "linear": composites.row_linear,
+    "mse": composites.row_mse,
+    "mse_vjp": composites.row_mse_vjp,
+    **dict.fromkeys(("attention", "attention_masked"), composites.row_attention),
+    **dict.fromkeys((f"attention_vjp_{x}{m}" for x in "qkv" for m in ("", "_masked")), composites.row_attention_vjp),
 }
+
+WRITTEN_OUT = frozenset({"deviation"})
+"""Composites that torch has no call for."""
 
 HYPER = frozenset({"dim"})
 """Primitives on hyperparameters only."""

@@ -128,6 +128,15 @@ def _value(function: Callable[[float], float], known: Fraction) -> Fraction | No
         return None
 
 
+def row_call(text: str) -> Row:
+    """One call on the operands, `{0}`, `{1}`, …, which line up as they are."""
+
+    def row(step: Step) -> str:
+        return text.format(*(a.name for a in step.args))
+
+    return row
+
+
 def row_pow(step: Step) -> str | Operand:
     (x,), exponent = step.args, step.int(0)
     if x.scalar is not None and exponent < 64:

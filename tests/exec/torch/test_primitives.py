@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from presk_rel.core.prims import PRIMS
-from presk_rel.exec.torch.ops import HYPER, ROWS
+from presk_rel.exec.torch.ops import HYPER, ROWS, WRITTEN_OUT
 from presk_rel.exec.torch.structure import STRUCTURE
 
 from ..programs import program
@@ -202,4 +202,4 @@ def test_learned_positions_read_their_table_as_it_is():
 
 
 def test_every_primitive_has_its_row():
-    assert set(PRIMS) == set(ROWS) | HYPER | STRUCTURE
+    assert set(PRIMS) == set(ROWS) | HYPER | STRUCTURE | WRITTEN_OUT

@@ -1,0 +1,245 @@
+"""Composite primitives found in a program, operands first: the rules of the set `recognise` matched on its terms.
+
+These rules pay wherever they match (what they replace stays where something else reads it), and their patterns are too
+large for the e-graph, which keeps every form of every part. So they rewrite the program before it is loaded, and again
+what was chosen. Patterns of one or two operations wait for that second time: the e-graph may know better (`x · [x > 0]`
+is relu x, not an adjoint of relu). The closure has the instances, from which the proof comes. Sums and products also
+match in the other order of their operands, by the rules `add.commute` and `mul.commute`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from presk_rel.core.ein import ein_spec, matrix_form
+from presk_rel.core.ir import Attr
+from presk_rel.core.prims import PRIMS
+from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.closure import Closure
+from presk_rel.egraph.conditions import TYPE_FACTS, Condition, read_conditions, read_guards, without_axis
+from presk_rel.egraph.instances import Instance, Value, attribute, instantiate
+from presk_rel.egraph.language import Terms
+from presk_rel.egraph.patterns import ABSENT, Apply, Attribute, Name, Pattern, read_rule
+from presk_rel.egraph.proof import TermId
+from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rules import RULES
+
+_COMMUTING = ("add", "mul")
+
+LARGE = 3
+"""Operations of a pattern that is looked for before the e-graph has simplified."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What a pattern's variables stand for, and the terms whose operands it takes in the other order."""
+
+    values: dict[str, Value]
+    swapped: tuple[TermId, ...] = ()
+    shapes: tuple[tuple[str, TermId], ...] = ()
+    """Terms of which only the type has to be that of a variable's."""
+
+
+def recognise(terms: Terms, closure: Closure, root: TermId, rules: tuple[Rule, ...], *, first: bool) -> TermId:
+    """The term that `root` is with everything recognised, equal to it in the closure; `first`: before the e-graph."""
+    rules = tuple(r for r in rules if r.ruleset == "recognise" and not (first and r.left.count("(") < LARGE))
+    order = terms.reachable(root)
+    table: dict[str, list[Rule]] = {}
+    for rule in _usable(rules, {terms.op(t).op for t in order}):
+        left = read_rule(rule).left
+        assert isinstance(left, Apply)
+        table.setdefault(left.op, []).append(rule)
+    finder = _Finder(terms, closure, table)
+    for t in order:
+        finder.visit(t)
+    closure.settle()
+    return finder.becomes[root]
+
+
+def _usable(rules: tuple[Rule, ...], ops: set[str]) -> list[Rule]:
+    """The rules of the set whose left sides are of these operations, and of those that they make, in their order."""
+    waiting = [(r, _operations(r.left), _operations(r.right)) for r in rules]
+    reached = set(ops)
+    chosen: set[str] = set()
+    while fresh := [w for w in waiting if w[0].name not in chosen and w[1] <= reached]:
+        chosen.update(r.name for r, _, _ in fresh)
+        reached = reached.union(*(made for _, _, made in fresh))
+    return [r for r, _, _ in waiting if r.name in chosen]
+
+
+def _operations(side: str) -> set[str]:
+    return set(re.findall(r"\(([^\s()]+)", side))
+
+
+@dataclass(slots=True)
+class _Finder:
+    terms: Terms
+    closure: Closure
+    rules: dict[str, list[Rule]]
+    becomes: dict[TermId, TermId] = field(default_factory=dict[TermId, TermId])
+
+    def visit(self, term: TermId) -> None:
+        """Rewrite a term whose operands are, as often as a rule matches."""
+        args = tuple(self.becomes[a] for a in self.terms.args[term])
+        at = term if args == self.terms.args[term] else self.terms.make(self.terms.head[term], args)
+        found = self.rewritten(at)
+        while found is not None:
+            at, found = found, self.rewritten(found)
+        self.becomes[term] = at
+
+    def rewritten(self, term: TermId) -> TermId | None:
+        below = {self.terms.op(a).op for a in self.terms.args[term]}
+        for rule in self.rules.get(self.terms.op(term).op, ()):
+            side = read_rule(rule)
+            if not _operations_below(side.left) <= below:
+                continue
+            for match in self.matches(side.left, term, _Match({})):
+                if self.holds(rule, match):
+                    return self.applied(rule, match, term)
+        return None
+
+    def applied(self, rule: Rule, match: _Match, term: TermId) -> TermId:
+        """The right side; the closure learns that it is the term."""
+        for t in match.swapped:
+            x, y = self.terms.args[t]
+            kind = self.terms.type[t]
+            values: dict[str, Value] = {"x": x, "y": y, "t": kind, "#0": kind}
+            flipped = self.terms.make(self.terms.head[t], (y, x))
+            self.closure.add(Instance(RULES[f"{self.terms.op(t).op}.commute"], values, t, flipped))
+        side = read_rule(rule)
+        left = instantiate(self.terms, side.left, match.values)
+        right = instantiate(self.terms, side.right, match.values)
+        self.closure.add(Instance(rule, match.values, left, right))
+        return right
+
+    # ---------------------------------------------------------------------------------------------------- matching
+
+    def matches(self, pattern: Pattern, term: TermId, match: _Match) -> Iterator[_Match]:
+        """Every way to read a term as a pattern that agrees with `match`. (Patterns are shallow: rule text.)"""
+        if isinstance(pattern, Name):
+            yield from self.bound(match, pattern.name, term)
+            return
+        head = self.terms.op(term)
+        if head.op != pattern.op or len(pattern.args) != len(self.terms.args[term]):
+            return
+        for typed in self.bound(match, pattern.type.name, head.type):
+            read = self.attributes(pattern, head.attrs, typed)
+            if read is not None:
+                yield from self.operands(pattern, self.terms.args[term], read)
+                if head.op in _COMMUTING and self.turns(term):
+                    turned = _Match(read.values, (*read.swapped, term), read.shapes)
+                    yield from self.operands(pattern, self.terms.args[term][::-1], turned)
+
+    def bound(self, match: _Match, name: str, value: Value) -> Iterator[_Match]:
+        known = match.values.get(name)
+        if known is None:
+            yield _Match({**match.values, name: value}, match.swapped, match.shapes)
+        elif known == value:
+            yield match
+
+    def attributes(self, pattern: Apply, attrs: tuple[Attr, ...], match: _Match) -> _Match | None:
+        given = (*attrs, *[ABSENT] * (len(pattern.attrs) - len(attrs)))
+        for expected, value in zip(pattern.attrs, given, strict=True):
+            found = _attribute(expected, value, match.values)
+            if found is None:
+                return None
+            match = _Match({**match.values, **found}, match.swapped, match.shapes)
+        return match
+
+    def operands(self, pattern: Apply, args: tuple[TermId, ...], match: _Match) -> Iterator[_Match]:
+        found = [match]
+        for i, (part, arg) in enumerate(zip(pattern.args, args, strict=True)):
+            if i in PRIMS[pattern.op].shape_only:
+                assert isinstance(part, Name)
+                found = [_Match(m.values, m.swapped, (*m.shapes, (part.name, arg))) for m in found]
+            else:
+                found = [n for m in found for n in self.matches(part, arg, m)]
+        yield from found
+
+    def turns(self, term: TermId) -> bool:
+        """Whether the operands may stand in the other order with the same type."""
+        x, y = (self.terms.type[a] for a in self.terms.args[term])
+        return self.terms.table.infer(self.terms.op(term).op, (), (y, x)) == self.terms.type[term]
+
+    # -------------------------------------------------------------------------------------------------- conditions
+
+    def holds(self, rule: Rule, match: _Match) -> bool:
+        """Whether the match is an instance: operands read for their type have that of their variable (bound here where
+        nothing else binds it), all conditions and guards hold, and the right side has the type of the left."""
+        types, values = self.terms.type, match.values
+        for name, arg in match.shapes:
+            known = values.setdefault(name, arg)
+            assert isinstance(known, int)
+            if types[known] != types[arg]:
+                return False
+        if not all(self.condition(c, rule, values) for c in (*read_conditions(rule), *read_guards(rule))):
+            return False
+        return self.fits(read_rule(rule).right, values)
+
+    def fits(self, right: Pattern, values: dict[str, Value]) -> bool:
+        assert isinstance(right, Apply)
+        attrs = tuple(attribute(a, values) for a in right.attrs)
+        own = self._number(values[right.type.name])
+        operands = tuple(self.terms.type[self._number(values[a.name])] for a in right.args if isinstance(a, Name))
+        return self.terms.table.fits(right.op, attrs, operands, own)
+
+    def condition(self, c: Condition, rule: Rule, values: dict[str, Value]) -> bool:
+        table = self.terms.table
+        match c.row.name, c.args:
+            case "as-inferred", ():
+                side = read_rule(rule).left
+                return self.as_inferred(side, instantiate(self.terms, side, values), whole=True)
+            case "type", (str(x), str(t)):
+                return (
+                    values.setdefault(t, self.terms.type[self._number(values[x])])
+                    == self.terms.type[self._number(values[x])]
+                )
+            case "typed", (Apply() as application, str(t)):
+                operands = tuple(
+                    self.terms.type[self._number(values[a.name])] for a in application.args if isinstance(a, Name)
+                )
+                attrs = tuple(attribute(a, values) for a in application.attrs)
+                return table.infer(application.op, attrs, operands) == values[t]
+            case ("scalar-type" | "real-type") as fact, (str(t),):
+                return TYPE_FACTS[fact](table.types[self._number(values[t])])
+            case "without-axis", (str(a), str(t), str(d)):
+                large, small = (table.types[self._number(values[n])] for n in (t, d))
+                return without_axis(str(values[a]), large, small)
+            case "of-matrices", (str(p), str(form)):
+                return matrix_form(str(values[p])) == form
+            case "last-axis", (str(a), str(p)):
+                spec = ein_spec(str(values[p]))
+                return spec is not None and spec.result[-1:] == (values[a],)
+            case name, _:
+                raise PreskBug("egraph", f"{rule.name}: no way to recognise by `{name}`")
+
+    def as_inferred(self, pattern: Pattern, term: TermId, *, whole: bool) -> bool:
+        """Whether the parts of a term below its root have the types that the typing rules infer."""
+        if isinstance(pattern, Name):
+            return True
+        args = self.terms.args[term]
+        below = zip(pattern.args, args, strict=True)
+        if not all(self.as_inferred(p, a, whole=False) for p, a in below if not isinstance(p, Name)):
+            return False
+        head = self.terms.op(term)
+        found = self.terms.table.infer(head.op, head.attrs, tuple(self.terms.type[a] for a in args))
+        return whole or found == head.type
+
+    @staticmethod
+    def _number(value: Value) -> int:
+        assert isinstance(value, int)
+        return value
+
+
+def _operations_below(pattern: Pattern) -> set[str]:
+    """The operations of its operands."""
+    return {a.op for a in pattern.args if isinstance(a, Apply)} if isinstance(pattern, Apply) else set()
+
+
+def _attribute(expected: Attribute, value: Attr, values: dict[str, Value]) -> dict[str, Value] | None:
+    """What an attribute binds; None where it is another one."""
+    if isinstance(expected, Name):
+        return {expected.name: value} if values.get(expected.name, value) == value else None
+    return {} if attribute(expected, values) == value else None

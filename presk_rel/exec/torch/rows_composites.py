@@ -1,0 +1,143 @@
+"""Rows of composite primitives: one call each, or one call for several of them. What a call computes besides is known
+to later rows under a key of `Step.known`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from presk_rel.diagnostics import PreskBug
+from presk_rel.exec.torch.operand import INTERLEAVED, Operand, Step, entries, number, run_axes
+from presk_rel.exec.torch.rows_arithmetic import filled
+
+# ------------------------------------------------------------------------------------------------------------ norms
+
+
+def _width(x: Operand) -> tuple[int]:
+    return (x.sizes[-1],)
+
+
+def _statistics(step: Step, x: Operand) -> tuple[str, str]:
+    """Means and reciprocal deviations along the last axis: those of a call that has been made, or of one made now."""
+    epsilon = number(step.rational(1))
+    made = step.known.get(f"norm {x.name} {epsilon}") or _norm(step, x, "None", "None")
+    return step.line(f"{made}[1]"), step.line(f"{made}[2]")
+
+
+def _norm(step: Step, x: Operand, scale: str, shift: str) -> str:
+    epsilon = number(step.rational(1))
+    made = step.line(f"torch.native_layer_norm({x.name}, {_width(x)}, {scale}, {shift}, {epsilon})")
+    step.known.setdefault(f"norm {x.name} {epsilon}", made)
+    return made
+
+
+def row_standardize(step: Step) -> str | Operand:
+    if 0 in step.sizes:
+        return filled(step, Fraction(0))
+    return _norm(step, step.args[0], "None", "None") + "[0]"
+
+
+def row_layer_norm(step: Step) -> str | Operand:
+    x, scale, shift = step.args
+    if 0 in step.sizes:
+        return filled(step, Fraction(0))
+    return f"{_norm(step, x, scale.name, shift.name)}[0]"
+
+
+def row_standardize_vjp(step: Step) -> str | Operand:
+    ct, x = step.args
+    if 0 in x.sizes:
+        return filled(step, Fraction(0))
+    mean, reciprocal = _statistics(step, x)
+    given = f"{ct.name}, {x.name}, {_width(x)}, {mean}, {reciprocal}, None, None, (True, False, False)"
+    return f"torch.ops.aten.native_layer_norm_backward({given})[0]"
+
+
+def row_layer_norm_vjp(step: Step) -> str | Operand:
+    """The adjoint in x, or in the scale; the call also sums the cotangent, which is the adjoint in the shift."""
+    ct, x, scale = step.args
+    if 0 in x.sizes:
+        return filled(step, Fraction(0))
+    mean, reciprocal = _statistics(step, x)
+    given = f"{ct.name}, {x.name}, {_width(x)}, {mean}, {reciprocal}, {scale.name}, {scale.name}, (True, True, True)"
+    made = step.line(f"torch.ops.aten.native_layer_norm_backward({given})")
+    shift = step.line(f"{made}[2]")
+    step.known.setdefault(f"torch.sum({ct.name}, {tuple(range(len(ct.sizes) - 1))})", shift)
+    return f"{made}[{0 if step.op == 'layer_norm_vjp' else 1}]"
+
+
+# -------------------------------------------------------------------------------------------------------- attention
+
+_FLASH = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
+
+
+def _of_attention(step: Step) -> tuple[bool, str]:
+    """Whether it is causal, and its scale."""
+    c = step.args[-2] if step.op.endswith("_masked") else step.args[-1]
+    if c.scalar is None or c.scalar == 0:
+        raise PreskBug("torch", f"{step.op}: the scale is no number that is known")
+    return step.op.endswith("_masked"), number(1 / c.scalar)
+
+
+def _key(step: Step, q: Operand, k: Operand) -> str:
+    return f"attention {q.name} {k.name} {_of_attention(step)}"
+
+
+def _heads(step: Step, text: str) -> Operand:
+    return Operand(step.line(text), step.type, run_axes(step.type, step.env), kind=INTERLEAVED)
+
+
+def row_attention(step: Step) -> Operand:
+    q, k, v = step.args[:3]
+    if 0 in step.sizes or 0 in q.sizes:
+        return _zeros(step)
+    causal, scale = _of_attention(step)
+    made = step.line(f"{_FLASH}({q.name}, {k.name}, {v.name}, 0.0, {causal}, scale={scale})")
+    step.known[_key(step, q, k)] = made
+    step.known[_key(step, q, k) + " values"] = v.name
+    return _heads(step, f"{made}[0]")
+
+
+def _zeros(step: Step) -> Operand:
+    name = step.line(f"torch.zeros({step.sizes}, dtype=dtype, device=device)")
+    return Operand(name, step.type, run_axes(step.type, step.env))
+
+
+def row_attention_vjp(step: Step) -> Operand:
+    """The adjoint in q, k or v, of one call on what the forward call kept."""
+    ct, q, k = step.args[:3]
+    if 0 in step.sizes or 0 in q.sizes:
+        return _zeros(step)
+    causal, scale = _of_attention(step)
+    made, v = step.known[_key(step, q, k)], step.known[_key(step, q, k) + " values"]
+    value, sums = step.line(f"{made}[0]"), step.line(f"{made}[1]")
+    given = f"{ct.name}, {q.name}, {k.name}, {v}, {value}, {sums}, 0.0, {causal}, scale={scale}"
+    adjoint = step.line(f"{_FLASH}_backward({given})")
+    return _heads(step, f"{adjoint}[{'qkv'.index(step.op.removesuffix('_masked')[-1])}]")
+
+
+# ------------------------------------------------------------------------------------------------- products and losses
+
+
+def row_linear(step: Step) -> str:
+    x, w, bias = step.args
+    if 0 in step.sizes:
+        return f"torch.add(torch.matmul({x.name}, {w.name}), {bias.name})"
+    if len(x.sizes) == 2:
+        return f"torch.addmm({bias.name}, {x.name}, {w.name})"
+    rows = (entries(x.sizes[:-1]), x.sizes[-1])
+    return f"torch.addmm({bias.name}, {x.name}.reshape({rows}), {w.name}).reshape({step.sizes})"
+
+
+def row_mse(step: Step) -> str:
+    x, y = step.args
+    return f"torch.nn.functional.mse_loss({x.name}, {y.name})"
+
+
+def row_mse_vjp(step: Step) -> str:
+    ct, x, y = step.args[:3]
+    return f"torch.ops.aten.mse_loss_backward({ct.name}, {x.name}, {y.name}, 1)"
+
+
+def row_softmax_vjp(step: Step) -> str:
+    ct, y = step.args
+    return f"torch.ops.aten._softmax_backward_data({ct.name}, {y.name}, {step.axis(1, step.attrs[0])}, dtype)"
