@@ -13,7 +13,9 @@ from presk_rel.api.program import classes
 from presk_rel.api.trees import Tree, nested, part, tree_of
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf
 from presk_rel.exec import keys
-from presk_rel.exec.torch.bound import Bound, lying, parted
+from presk_rel.exec.torch.bound import Bound, bound, lying, parted
+from presk_rel.exec.torch.nodes import operands_of
+from presk_rel.exec.torch.parts import on_host
 from presk_rel.exec.torch.ready import ready
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Handle:
     _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _ready: Bound | None = None
     _value: Tree = None
-    _carried: list[tuple[Any, Any]] | None = None
+    _advance: tuple[Bound, Tree, list[tuple[Any, Any]]] | None = None
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -72,7 +74,6 @@ class Handle:
             inputs = self._inputs({})
             if self.compiled.emitted.plan is None:
                 return tree_of(self.compiled.emitted.result, self.compiled.function(inputs))
-            self._carried = None
             self._ready = ready(self.compiled, inputs)
             self._value = tree_of(self.compiled.emitted.result, self._ready.run())
             return self._value
@@ -119,7 +120,7 @@ class Handle:
     def _moved(self, name: str, leaves: list[Any], *, moved: bool) -> None:
         self.bound[name] = leaves
         if moved:
-            self._ready = None
+            self._ready = self._advance = None
 
     def _write(self, name: str, kept: list[Any], k: int, x: Any) -> None:
         """A new value in the memory of a parameter's leaf k."""
@@ -127,8 +128,9 @@ class Handle:
             kept[k].copy_(x)
             return
         kept[k] = x
-        if self._ready is not None:
-            self._ready.inputs[self._numbers(name)[k]] = x
+        for held in (self._ready, self._advance[0] if self._advance else None):
+            if held is not None:
+                held.inputs[self._numbers(name)[k]] = x
 
     def _numbers(self, name: str) -> list[int]:
         """Which of all inputs are a parameter's."""
@@ -171,38 +173,54 @@ class Handle:
         return self._ready.flats if self._ready is not None else ()
 
     def advance(self) -> Tree:
-        """A bound call, whose results then become the first parameters of their types: one step of an optimizer on its
-        parameters and state. TypeError where no parameter has the type of a result, ValueError where the function is
-        too long for one plan."""
-        value = self()
-        if self._ready is None or not self._ready.same:
-            raise ValueError(f"{self.function.name} has no memory of its own to take its results from")
-        if self._carried is None:
-            self._carried = self._carries(value)
+        """A bound call, whose results then are the first parameters of their types: one step of an optimizer on its
+        parameters and state. Where the plan allows it they are written there to begin with, else copied. TypeError
+        where no parameter has the type of a result, ValueError where the function is too long for one plan."""
+        if self._advance is None:
+            self._advance = self._advancing()
+        bound_to, value, copies = self._advance
+        bound_to.run()
         with _torch().no_grad():
-            for into, source in self._carried:
+            for into, source in copies:
                 into.copy_(source)
+        self.result = value
         return value
 
-    def _carries(self, value: Tree) -> list[tuple[Any, Any]]:
-        """Where the results lie and where they belong: whole trees as flat tensors."""
+    def _advancing(self) -> tuple[Bound, Tree, list[tuple[Any, Any]]]:
+        """The call bound so that results are written over parameters, its value, and what is left to copy."""
+        emitted, inputs = self.compiled.emitted, self._inputs({})
+        if emitted.plan is None or any(on_host(x) for x in operands_of(emitted.result)):
+            raise ValueError(f"{self.function.name} has no memory of its own to take its results from")
+        pairs, into = self._carried(), dict[int, Any]()
+        if self.compiled.runner is None:
+            for k, group in enumerate(emitted.plan.groups):
+                arena = tuple(pairs[i] for i in group)
+                if arena in emitted.plan.arenas and emitted.plan.arenas.index(arena) in emitted.plan.over[k]:
+                    flat = lying(_torch(), [inputs[i] for i in arena])
+                    into |= {} if flat is None else {k: flat}
+            made = bound(emitted, self.compiled.generated, inputs, None, into)
+        else:
+            made = ready(self.compiled, inputs)
+        results = made.results
+        copies: list[tuple[Any, Any]] = []
+        for k, group in enumerate(emitted.plan.groups):
+            kept = [inputs[pairs[i]] for i in group]
+            flat = lying(_torch(), kept)
+            if k not in into:
+                copies += [(flat, made.flats[k])] if flat is not None else list(zip(kept, (results[i] for i in group)))
+        return made, tree_of(emitted.result, results), copies
+
+    def _carried(self) -> dict[int, int]:
+        """The input that each result becomes."""
         result = self.function.result
-        pairs = zip(result.items, value, strict=True) if isinstance(result, TupleOf) else ((result, value),)
-        free, found = list(self.function.params), list[tuple[Any, Any]]()
-        for ty, part_of in pairs:
+        free, found = list(self.function.params), list[int]()
+        for ty in result.items if isinstance(result, TupleOf) else (result,):
             p = next((p for p in free if p.type == ty), None)
             if p is None:
                 raise TypeError(f"{self.function.name} has no parameter of type {ty}")
             free.remove(p)
-            kept, leaves = self.bound[p.name], self.leaves(p.name, part_of)
-            rest = dict(enumerate(zip(kept, leaves, strict=True)))
-            for flat in self._flats(p.name):
-                into, source = (lying(_torch(), [side[k] for k in flat]) for side in (kept, leaves))
-                if into is not None and source is not None:
-                    found.append((into, source))
-                    rest = {k: pair for k, pair in rest.items() if k not in flat}
-            found += rest.values()
-        return found
+            found += self._numbers(p.name)
+        return dict(enumerate(found))
 
     def _named(self, args: tuple[Tree, ...], named: dict[str, Tree]) -> dict[str, Tree]:
         names = [p.name for p in self.function.params]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -27,12 +27,20 @@ class Bound:
     run: Callable[[], tuple[Any, ...]]
     launch: Callable[[], tuple[Any, ...]]
     flats: tuple[Any, ...]
+    results: tuple[Any, ...]
+    """The results of `compute`, before and after a run."""
 
 
-def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any], wrap: Callable[[Entry], Entry] | None = None) -> Bound:
+def bound(
+    emitted: Emitted,
+    entry: Entry,
+    inputs: Sequence[Any],
+    wrap: Callable[[Entry], Entry] | None = None,
+    into: Mapping[int, Any] | None = None,
+) -> Bound:
     """Buffers for one set of inputs. Tensors must be in row-major order; they are read where they lie, but for the
     leaves of a tree that the plan needs next to each other and that are not: these are copied once. `wrap` makes a run
-    of the plan's (a CUDA graph)."""
+    of the plan's (a CUDA graph). `into` is flat memory for groups of results (`Plan.over`)."""
     torch: Any = import_module("torch")
     plan = emitted.plan
     assert plan is not None
@@ -41,7 +49,7 @@ def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any], wrap: Callable[
         exec(compile(plan.source, f"<presk plan {len(plan.source)}>", "exec"), namespace)
     with torch.no_grad():
         held, flats = _staged(torch, list(inputs), plan.arenas if plan.staged else ())
-        run, results, made = namespace["bound"](held, flats)
+        run, results, made = namespace["bound"](held, flats, into or {})
     run = wrap(run) if wrap else run
     same = not any(map(on_host, operands_of(emitted.result)))
 
@@ -63,7 +71,7 @@ def bound(emitted: Emitted, entry: Entry, inputs: Sequence[Any], wrap: Callable[
         with guard():
             return started()
 
-    return Bound(held, same, guarded, started, made)
+    return Bound(held, same, guarded, started, made, results)
 
 
 def _staged(torch: Any, inputs: list[Any], arenas: Sequence[tuple[int, ...]]) -> tuple[list[Any], tuple[Any, ...]]:

@@ -28,7 +28,8 @@ class Factor:
     def ordered(self, *groups: Sequence[Label]) -> str:
         """The operand viewed with one axis for each group of labels. Where the last two come in the other order in
         memory, their product is made first: no copy then, or one in the operand's own order."""
-        *front, row, column = ((), (), *groups)
+        padded: tuple[Sequence[Label], ...] = ((), (), *groups)
+        front, row, column = padded[:-2], padded[-2], padded[-1]
         if row and column and [*(n for g in front for n in g), *column, *row] == list(self.labels):
             return f"{self.ordered(*groups[:-2], column, row)}.mT"
         wanted = tuple(self.labels.index(n) for group in groups for n in group)

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from presk_rel.exec.torch.calls import POINTWISE
 from presk_rel.exec.torch.families import Families
 from presk_rel.exec.torch.flatten import flattened
 from presk_rel.exec.torch.graph import FAMILY, Graph
@@ -35,7 +36,8 @@ class Plan:
     """`source` is run in the namespace of the generated file. `bound(inputs, arenas)` takes the entry's inputs and a
     flat tensor for each of `arenas` (the inputs that are its parts, in order) where it is `staged`, and gives `run`,
     the results of `compute`, and the flat tensors of `groups` (the results that are its parts). `run(given)` takes
-    what `prelude` gives where `draws`, else nothing."""
+    what `prelude` gives where `draws`, else nothing. `over` says of a group which arena it may be written over: when
+    the results are written, nothing reads the inputs there any more (`bound(…, into)` takes the memory of groups)."""
 
     source: str
     kernels: int
@@ -43,6 +45,7 @@ class Plan:
     groups: tuple[tuple[int, ...], ...]
     draws: bool
     staged: bool
+    over: dict[int, tuple[int, ...]]
 
 
 def plan(
@@ -83,7 +86,8 @@ def plan(
     )
     written = text.write(names, len(arenas) if staged else 0, given, steps, [x.name for x in planner.graph.returned])
     kernels = drawn + sum(s.launches for s in steps)
-    return Plan(written, kernels, tuple(map(tuple, arenas)), tuple(planner.groups), text.draws, staged)
+    over = {k: tuple(j for j in range(len(arenas)) if planner.over(k, f"a{j}")) for k in range(len(planner.groups))}
+    return Plan(written, kernels, tuple(map(tuple, arenas)), tuple(planner.groups), text.draws, staged, over)
 
 
 @dataclass(slots=True)
@@ -158,6 +162,22 @@ class _Planner:
                 start += x.entries
             graph.sizes[arena] = (start, graph.returned[members[0]].dtype if members else "float32")
         return copies
+
+    def over(self, group: int, arena: str) -> bool:
+        """Whether a group, computed entry by entry as one, may be written over an arena of inputs."""
+        graph, name = self.graph, f"g{group}"
+        written = [s for s in graph.steps if s.launches and any(x and graph.lies(x)[0] == name for x in s.results)]
+        if len(written) != 1 or written[0].function not in POINTWISE:
+            return False
+        last, made = written[0], written[0].results[0]
+        assert made is not None
+        readers = [s for s in graph.steps if s.launches and any(graph.lies(x)[0] == arena for x in arrays(s.args))]
+        before = graph.steps[: next(i for i, s in enumerate(graph.steps) if s is last) + 1]
+        early = {id(s) for s in before}
+        own = [x for x in arrays(last.args) if graph.lies(x)[0] == arena]
+        return all(id(s) in early for s in readers) and all(
+            x.sizes == made.sizes and x.strides == made.strides and graph.lies(x)[1] == 0 for x in own
+        )
 
     def shared(self, members: tuple[int, ...]) -> set[str]:
         """The buffers that some of these results are, each entry once."""

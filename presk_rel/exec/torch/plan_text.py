@@ -35,7 +35,9 @@ class Text:
         """The function `bound`."""
         read = {x for step in steps for x in _names((step.args, tuple(step.keywords.values())))}
         for name, (entries, dtype) in self.memory.pools.items():
-            self.made.append(f"{name} = torch.empty({entries}, dtype=torch.{dtype}, device=device)")
+            made = f"torch.empty({entries}, dtype=torch.{dtype}, device=device)"
+            over = f"into[{name[1:]}] if {name[1:]} in into else " if name.startswith("g") else ""
+            self.made.append(f"{name} = {over}{made}")
         self.given(given, "given", read)
         for step in steps:
             self.step(step)
@@ -52,7 +54,7 @@ class Text:
             *(f"    {row}" for row in running),
             f"return run, ({''.join(f'{n}, ' for n in results)}), ({''.join(f'{n}, ' for n in groups)})",
         ]
-        return "def bound(inputs, arenas):\n" + "".join(f"    {row}\n" for row in lines)
+        return "def bound(inputs, arenas, into):\n" + "".join(f"    {row}\n" for row in lines)
 
     def given(self, value: Any, path: str, read: set[str]) -> None:
         """Names for what is drawn anew in every run."""

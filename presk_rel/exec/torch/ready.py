@@ -60,7 +60,7 @@ def _by_machine(compiled: Compiled, run: Run, held: list[Any], given: tuple[Any,
         with guard():
             return launch()
 
-    return Bound(held, not any(map(on_host, operands)), guarded, launch, flats)
+    return Bound(held, not any(map(on_host, operands)), guarded, launch, flats, prepared)
 
 
 def _results(torch: Any, compiled: Compiled) -> tuple[list[Any], tuple[Any, ...]]:
