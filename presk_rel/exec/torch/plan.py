@@ -139,6 +139,8 @@ class _Planner:
 
     def copy(self, part: Array, buffer: str, offset: int) -> Step:
         name = f"{buffer}_{offset}"
+        while name in self.graph.sizes:  # parts without entries lie at one place
+            name += "e"
         made = replace(fresh(part.sizes, part.dtype), name=name, root=name)
         self.graph.sizes[name] = (part.entries, part.dtype)
         self.graph.inside[name] = Place(buffer, offset)
