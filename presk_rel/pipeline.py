@@ -136,9 +136,11 @@ class Session:
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options)
 
-    def run_torch(self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto") -> TorchResult:
-        """The entry's value on torch, from the same Core and the same arguments as the exact one. A tier that cannot be
-        had is a warning (W7104)."""
+    def run_torch(
+        self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto", *, planned: bool = False
+    ) -> TorchResult:
+        """The entry's value on torch, from the same Core and the same arguments as the exact one; `planned`: as a
+        handle of `presk_rel.load` computes it. A tier that cannot be had is a warning (W7104)."""
         from presk_rel.exec.exact.run import check_defined
         from presk_rel.exec.inputs import prepare
         from presk_rel.exec.torch.run import TorchResult, compile_entry, fallen_back, run_torch
@@ -148,7 +150,7 @@ class Session:
         with self._pass("run"):
             bound, values = prepare(flat, entry, given, request.dims, request.seed)
             check_defined(flat, bound)
-            compiled = compile_entry(flat, entry, bound.env, dtype, device, tier=tier)
+            compiled = compile_entry(flat, entry, bound.env, dtype, device, tier=tier, planned=planned)
             value = run_torch(compiled, {p.name: v for p, v in zip(bound.fn.params, values, strict=True)})
             self._take(fallen_back(compiled.status))
         emitted = compiled.emitted

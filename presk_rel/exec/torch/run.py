@@ -94,9 +94,12 @@ def compile_entry(
     unroll: bool = False,
     tier: Tier = "emit",
     often: bool = False,
+    planned: bool = True,
 ) -> Compiled:
     """Generate and load the function of a flat entry in an environment that has all its dims and prefixes. `often` says
-    that it will run more than once: `auto` then compiles it in time."""
+    that it will run more than once: `auto` then compiles it in time. Without `planned`, tier `emit` runs the generated
+    function as it reads: last bits do not depend on which products a plan does as one (`exec.torch.families`), and those
+    of a gradient are the same however residuals are kept."""
     torch: Any = import_module("torch")
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
@@ -108,7 +111,7 @@ def compile_entry(
         if runner is not None and runner.due():
             with torch.inference_mode():
                 return function(inputs, runner)
-        if emitted.plan is not None:
+        if planned and emitted.plan is not None:
             return bound(emitted, function, inputs).run()
         with torch.inference_mode():
             return function(inputs)
