@@ -98,8 +98,8 @@ def compile_entry(
 ) -> Compiled:
     """Generate and load the function of a flat entry in an environment that has all its dims and prefixes. `often` says
     that it will run more than once: `auto` then compiles it in time. Without `planned`, tier `emit` runs the generated
-    function as it reads: last bits do not depend on which products a plan does as one (`exec.torch.families`), and those
-    of a gradient are the same however residuals are kept."""
+    function as it reads: which products a plan does as one (`exec.torch.families`) changes last bits, and those of a
+    gradient are then the same however residuals are kept."""
     torch: Any = import_module("torch")
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
