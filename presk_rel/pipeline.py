@@ -41,7 +41,8 @@ PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline
 _MADE = re.compile(r"\.(lambda|stack)[0-9]+(\.|$)")
 """Functions that lowering made of parts of others."""
 
-Remat = Literal["store", "recompute"]
+Remat = Literal["auto", "store", "recompute"]
+"""What a gradient keeps of its forward pass. `auto`: AD keeps, and the optimizer computes again what is cheaper so."""
 Mode = Literal["inference", "training"]
 
 
@@ -64,7 +65,7 @@ class Session:
     path: str
     consts: Mapping[str, int] = field(default_factory=dict[str, int])
     engine: Engine = "auto"
-    remat: Remat = "store"
+    remat: Remat = "auto"
     mode: Mode = "inference"
     unroll_stack: bool = False
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
@@ -392,7 +393,7 @@ class Session:
         self.analysis  # noqa: B018  what has no gradient (E3001) is not differentiated
         program = self.core
         with self._pass("differentiate"):
-            program = differentiate(program, self.remat)
+            program = differentiate(program, "store" if self.remat == "auto" else self.remat)
             verify(program, "differentiate")
         return program
 
@@ -429,7 +430,7 @@ class Session:
 
         flat = self.flat(entry)
         with self._pass("optimize"):
-            optimized = optimize(flat, entry, dims)
+            optimized = optimize(flat, entry, dims, choose_residuals=self.remat == "auto")
             verify(optimized.program, "optimize")
         return optimized
 

@@ -141,6 +141,17 @@ def tier_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--tier", type=click.Choice(["auto", "emit", "inductor"]), default="auto", help=text)(command)
 
 
+def remat_option(command: Callable[..., None]) -> Callable[..., None]:
+    """`--remat`: what a gradient keeps of its forward pass."""
+    text = (
+        "What a gradient keeps of its forward pass: everything it reads, nothing, or what is cheaper to keep than to "
+        "compute again (decided by the optimizer, for folds).  [default: auto]"
+    )
+    return click.option("--remat", type=click.Choice(["auto", "store", "recompute"]), default="auto", help=text)(
+        command
+    )
+
+
 def lowering_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--mode`, `--unroll-stack`: how the typed program is lowered."""
     for decorate in (

@@ -15,6 +15,7 @@ from presk_rel.cli.common import (
     entry_option,
     lowering_options,
     naturals,
+    remat_option,
     required,
     session,
     source_path,
@@ -42,7 +43,7 @@ STAGES = ("tokens", "ast", "facts", "elab", "core", "core-after-ad", "opt")
 @click.option("--stage", type=click.Choice(STAGES), required=True, help="Where in the pipeline.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="[default: text]")
 @click.option("--standalone", is_flag=True, help="With --format latex: a whole document, not a fragment.")
-@click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
+@remat_option
 def command(
     file: str,
     consts: tuple[str, ...],

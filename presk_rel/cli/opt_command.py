@@ -14,6 +14,7 @@ from presk_rel.cli.common import (
     entry_option,
     lowering_options,
     naturals,
+    remat_option,
     required,
     session,
     source_path,
@@ -25,6 +26,7 @@ from presk_rel.cli.common import (
 @entry_option
 @dims_option
 @lowering_options
+@remat_option
 @click.option("--report", "with_report", is_flag=True, help="Add the table before/after, the rules fired, and times.")
 def command(
     file: str,
@@ -36,6 +38,7 @@ def command(
     dims: tuple[str, ...],
     mode: Any,
     unroll_stack: bool,
+    remat: Any,
     with_report: bool,
 ) -> None:
     """Print the optimized PSK-Core of an entry."""
@@ -49,7 +52,7 @@ def command(
 
         bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
-        program.mode, program.unroll_stack = mode, unroll_stack
+        program.mode, program.unroll_stack, program.remat = mode, unroll_stack, remat
         name = program.entry(required(entry)).name
         optimized, fused = program.optimized(name, bound), program.fused(name, bound)
         core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))

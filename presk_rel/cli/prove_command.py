@@ -14,6 +14,7 @@ from presk_rel.cli.common import (
     entry_option,
     lowering_options,
     naturals,
+    remat_option,
     required,
     session,
     source_path,
@@ -25,6 +26,7 @@ from presk_rel.cli.common import (
 @entry_option
 @dims_option
 @lowering_options
+@remat_option
 @click.option("--verify", is_flag=True, help="Re-check the proof independently, and sample its rules over balls.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Print step N alone, in full.")
 def command(
@@ -37,6 +39,7 @@ def command(
     dims: tuple[str, ...],
     mode: Any,
     unroll_stack: bool,
+    remat: Any,
     verify: bool,
     step: int | None,
 ) -> None:
@@ -48,7 +51,7 @@ def command(
 
         bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
-        program.mode, program.unroll_stack = mode, unroll_stack
+        program.mode, program.unroll_stack, program.remat = mode, unroll_stack, remat
         name = program.entry(required(entry)).name
         optimized = program.optimized(name, bound)
         document: dict[str, Any] = proof_document(optimized.proof)

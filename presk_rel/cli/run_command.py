@@ -17,6 +17,7 @@ from presk_rel.cli.common import (
     inputs_options,
     lowering_options,
     naturals,
+    remat_option,
     required,
     session,
     source_path,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Store tensors: .npz or .safetensors.")
 @click.option("--time", "with_time", is_flag=True, help="Print the time of each phase and binding.")
 @click.option("--memory", "with_memory", is_flag=True, help="Print the memory at the peak and of each binding.")
-@click.option("--remat", type=click.Choice(["store", "recompute"]), default="store", help="[default: store]")
+@remat_option
 def command(
     file: str,
     consts: tuple[str, ...],

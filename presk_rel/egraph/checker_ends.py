@@ -36,9 +36,6 @@ class Ends:
         names = [part.entry for part in self.proof.parts]
         for name in sorted({n for n in names if names.count(n) > 1}):
             yield f"there are two proofs for {name}"
-        for name in names[1:]:
-            if name not in self.after.functions:
-                yield f"{name} is no body of the optimized program"
         if any(part.bodies for part in self.proof.bodies):
             yield "the proof for a body has bodies of its own"
         folds = (t for part in self.proof.parts for t in part.terms if t.op == "fold")
@@ -58,12 +55,13 @@ class Ends:
                 del below[name]
 
     def parameters(self, function: str) -> dict[str, Type]:
-        """The parameters of the entry or of a body, with their types."""
-        return {p.name: p.type for p in self._params(function)}
+        """The parameters of the entry or of a body, with their types; none for what there is no proof for."""
+        parts = (part for part in self.proof.parts if part.entry == function)
+        return {p.name: p.type for part in parts for p in self._params(part)}
 
-    def _params(self, function: str) -> tuple[Param, ...]:
-        program = self.before if function == self.proof.entry else self.after
-        return tuple(Param(p.name, _at(p.type, self.dims)) for p in program.functions[function].params)
+    def _params(self, part: Proof) -> tuple[Param, ...]:
+        params = self.before.functions[part.entry].params if part is self.proof else part.params
+        return tuple(Param(p.name, _at(p.type, self.dims)) for p in params)
 
     def ill_typed(self, part: Proof) -> list[str]:
         """What the verifier of Core says of all terms of a part together."""
@@ -116,8 +114,8 @@ class Ends:
             if i in needed and t.op != "input"
         )
         foreign = [Param(names[i], t.type) for i, t in enumerate(part.terms) if whole and _is_foreign(t)]
-        params = (*self._params(part.entry), *foreign)
-        dims = (self.before if part is self.proof else self.after).functions[part.entry].dims
+        params = (*self._params(part), *foreign)
+        dims = self.before.functions[part.entry].dims if part is self.proof else part.dims
         return Function(part.entry, dims, params, part.terms[root].type, bindings, names[root])
 
 

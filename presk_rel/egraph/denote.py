@@ -8,7 +8,8 @@ executors). Calls, closures, trees and tuples are resolved; folds are read by `e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Prim, Program, Vjp
 from presk_rel.diagnostics import PreskBug
@@ -60,11 +61,13 @@ class Frame:
 
 @dataclass(slots=True)
 class Reading:
-    """One reading of a program: the table of terms, and the laws up to which folds are read (`egraph.denote_folds`)."""
+    """One reading of a program: the table of terms, and the laws up to which folds are read (`egraph.denote_folds`,
+    which finds in `folds` the fold of a term)."""
 
     program: Program
     terms: Terms
     laws: frozenset[str] = frozenset()
+    folds: dict[int, Any] = field(default_factory=dict[int, Any])
     bindings_left: int = MOST_BINDINGS
 
 

@@ -9,12 +9,16 @@ unread-part  a leaf is read with those leaves of the accumulator only that it de
 same-part    leaves that start equal and are computed equal from equals are one variable
 invariant    leaves that start as they stay are no variables, but what they start as
 
-The last two are greatest fixpoints: what is assumed equal is what every iteration keeps equal.
+recompute    the slice of a stack that holds what each iteration of another fold computed is the body of that fold, on
+             the slices that it had
+
+Equal and unchanging leaves are greatest fixpoints: what is assumed equal is what every iteration keeps equal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from presk_rel.core.ir import Fold, Function
 from presk_rel.diagnostics import PreskBug
@@ -24,9 +28,11 @@ from presk_rel.smt.linear import Linear
 
 DEEPEST_FOLDS = 50
 """Folds inside folds; beyond this the checker gives up rather than recurse."""
-OPERANDS = frozenset(("fold.unread-operand", "fold.same-operand", "fold.invariant-code", "fold.invariant-part"))
+OPERANDS = frozenset(
+    f"fold.{law}" for law in ("unread-operand", "same-operand", "invariant-code", "invariant-part", "recompute")
+)
 """Laws that make something an extra or make an extra something else."""
-UNREAD, SAME, INVARIANT = "fold.unread-part", "fold.same-part", "fold.invariant-part"
+UNREAD, SAME, INVARIANT, RECOMPUTE = "fold.unread-part", "fold.same-part", "fold.invariant-part", "fold.recompute"
 
 
 def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
@@ -37,7 +43,7 @@ def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
     count = fold.count.substitute(frame.dims)
     dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
     given = [frame.env[s].value for s in (*fold.stacked, fold.acc, *fold.extras)]
-    read = _Fold(reading, reading.program.functions[fold.body], dims, level, given, len(fold.stacked))
+    read = _Fold(reading, reading.program.functions[fold.body], dims, level, given, len(fold.stacked), count)
     form = (count, fold.reverse, level) if by_value(reading) else (count, fold.reverse, level, len(fold.stacked))
     found = read.leaves(form)
     last = _filled(read.given[read.place], [x.last for x in found])
@@ -45,6 +51,23 @@ def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
         return last
     stacks = [x.stack(reading, count) for x in found]
     return Branch((("0", last), ("1", _filled(read.given[read.place], stacks))))
+
+
+def _computed(reading: Reading, stack: Tensor) -> tuple[_Fold, int] | None:
+    """The fold, and the leaf of its accumulator, of which a stack holds at slot i what iteration i computed: the stack
+    is what a fold the other way scans that hands on the slices of the accumulators before, starting from the last."""
+    terms = reading.terms
+    op, form, children = terms.keys[stack.id]
+    if op != "scan" or len(children) != 1 or children[0] not in reading.folds:
+        return None
+    found, k = reading.folds[children[0]]
+    _, source, below = terms.keys[children[0]]
+    history = terms.ids.get(("scan", source, below))
+    count, reverse, level, body, _ = cast("tuple[Linear, bool, int, tuple[int, ...], int]", form)
+    if (count, reverse, len(body)) != (found.count, not source[1], 1):
+        return None
+    handed_on = terms.keys[body[0]]
+    return (found, k) if (handed_on[0], handed_on[1][:1], handed_on[2]) == ("of slices", (level,), (history,)) else None
 
 
 def by_value(reading: Reading) -> bool:
@@ -75,6 +98,8 @@ class _Fold:
     level: int
     given: list[Value]
     place: int
+    count: Linear
+    found: list[_Leaf] = field(default_factory=list[_Leaf])
 
     def leaves(self, form: tuple[object, ...]) -> list[_Leaf]:
         start = leaves(self.given[self.place])
@@ -93,7 +118,10 @@ class _Fold:
                 known[tuple(order)] = self.results(start, leader, order)
             whole = (*form, known[tuple(order)], order.index(own))
             children = (*self.operands(), *(start[i] for i in order))
-            found.append(_Leaf(self.reading.terms.make("fold", whole, children, x.lengths), whole, children))
+            last = self.reading.terms.make("fold", whole, children, x.lengths)
+            found.append(_Leaf(last, whole, children))
+            self.reading.folds.setdefault(last.id, (self, k))
+        self.found = found
         return found
 
     def operands(self) -> list[Tensor]:
@@ -114,10 +142,28 @@ class _Fold:
         def leaf(x: Tensor) -> Tensor:
             lengths = x.lengths[1:] if stacked else x.lengths
             if by_value(self.reading):
-                return terms.make("of slices", (level, lengths), (x,), lengths)
+                return self.slice(x, level)
             return terms.make("bound", (level, index, next(numbers), lengths), (), lengths)
 
         return map_leaves(leaf, value)
+
+    def slice(self, x: Tensor, level: int) -> Tensor:
+        """The slice that an iteration of a fold at `level` has of a stack."""
+        kept = _computed(self.reading, x) if RECOMPUTE in self.reading.laws else None
+        if kept is not None:
+            return kept[0].iteration(level)[kept[1]]
+        return self.reading.terms.make("of slices", (level, x.lengths[1:]), (x,), x.lengths[1:])
+
+    def iteration(self, level: int) -> list[Tensor]:
+        """What the body computes in the iteration of a fold at `level` that has the same number."""
+        args = [
+            map_leaves(lambda x: self.slice(x, level), v) if i < self.place else v for i, v in enumerate(self.given)
+        ]
+        before = [
+            x.last if x.form is None else self.slice(x.stack(self.reading, self.count), level) for x in self.found
+        ]
+        args[self.place] = _filled(self.given[self.place], before)
+        return leaves(run(self.reading, frame_of(self.body, self.dims, args, level)))
 
     def body_on(self, acc: list[Tensor]) -> list[Tensor]:
         """The leaves of the body's result on these leaves of the accumulator."""

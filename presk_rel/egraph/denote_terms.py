@@ -66,6 +66,7 @@ class Terms:
         default_factory=dict[tuple[str, Attrs, tuple[int, ...]], int]
     )
     zeros: set[int] = field(default_factory=set[int])
+    keys: list[tuple[str, Attrs, tuple[int, ...]]] = field(default_factory=list[tuple[str, Attrs, tuple[int, ...]]])
     below: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def make(self, op: str, attrs: Attrs, children: tuple[Tensor, ...], lengths: Lengths) -> Tensor:
@@ -74,6 +75,7 @@ class Terms:
         known = self.ids.setdefault(key, len(self.ids))
         if known == len(self.below):
             body = cast("tuple[int, ...]", attrs[-2]) if op in ("fold", "scan") else ()
+            self.keys.append(key)
             self.below.append((*body, *key[2]))
         return Tensor(known, lengths)
 

@@ -22,6 +22,7 @@ from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
 from presk_rel.egraph.extract import Choices, Extraction, extract
+from presk_rel.egraph.folds.residuals import recomputed
 from presk_rel.egraph.folds.views import Path, part_type
 from presk_rel.egraph.folds.write import smaller_folds
 from presk_rel.egraph.instances import FoldChange, Instance
@@ -80,12 +81,15 @@ def optimize(
     dims: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     rules: tuple[Rule, ...] | None = None,
+    *,
+    choose_residuals: bool = True,
 ) -> Optimized:
     """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
-    right at any dimensions. PreskBug if the program is not flat or a rule breaks an invariant."""
+    right at any dimensions. `choose_residuals`: what a backward fold keeps may be computed again (`--remat auto`).
+    PreskBug if the program is not flat or a rule breaks an invariant."""
     model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
     table = tuple(RULES.values()) if rules is None else rules
-    return _Optimizer(flat, entry, model, limits or Limits(), table).run()
+    return _Optimizer(flat, entry, model, limits or Limits(), table, choose_residuals).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class _Optimizer:
     model: CostModel
     limits: Limits
     rules: tuple[Rule, ...]
+    choose_residuals: bool
     phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     last: float = field(default_factory=perf_counter)
 
@@ -139,7 +144,9 @@ class _Optimizer:
         found = self.extracted(graph, terms, start, parts)
         self.lap("extract")
         results = [self.result(part, closure, graph, x) for part, x in zip(parts, found, strict=True)]
-        program = replace(self.flat, functions={**self.model.functions, **{r.part.name: r.function for r in results}})
+        made = {r.part.name: r.function for r in results}
+        others = {name: f for name, f in self.flat.functions.items() if name not in {p.name for p in given}}
+        program = replace(self.flat, functions={**others, **made})
         verify(program, "egraph")
         self.lap("decode")
         proof = self.proof(closure, given, results)
@@ -157,7 +164,10 @@ class _Optimizer:
 
     def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> list[Part]:
         """The functions with their folds as small as can be, with what proves it in the closure."""
-        smaller = smaller_folds(self.flat, self.entry, {p.name: p.function for p in given})
+        functions = {p.name: p.function for p in given}
+        again = recomputed(functions, self.flat.functions, self.model) if self.choose_residuals else None
+        folds = again.folds if again is not None else ()
+        smaller = smaller_folds(self.flat, self.entry, again.functions if again is not None else functions, folds)
         if smaller is None:
             return given
         verify(smaller.program, "folds")
@@ -209,10 +219,10 @@ class _Optimizer:
         done = {r.part.name: r for r in results}
         start = {p.name: p for p in given}
         entry, *bodies = [
-            part_proof(closure, start.get(name, done[name].part if name in done else None), done.get(name))
+            part_proof(closure, start[name] if name in start else done[name].part, done.get(name))
             for name in dict.fromkeys([*start, *done])
         ]
-        return replace(entry, bodies=tuple(bodies))
+        return replace(entry, bodies=tuple(bodies), dims=(), params=())
 
     def size(self, parts: list[Part]) -> Size:
         """The figures of the entry, the first part, with the bodies that are given."""
@@ -221,18 +231,20 @@ class _Optimizer:
         return Size(sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes)
 
 
-def part_proof(closure: Closure, start: Part | None, result: _Result | None) -> Proof:
+def part_proof(closure: Closure, start: Part, result: _Result | None) -> Proof:
     """The proof about one function from its start to its result; a body that no fold has any more stays itself."""
-    assert start is not None
-    encoded = start.encoded
-    if result is None:
-        return trivial_proof(start.name, encoded)
-    end = result.part.encoded.root if result.decoded is None else result.decoded.root
+    encoded, function = start.encoded, start.function
+    end = encoded.root
+    if result is not None:
+        end = result.part.encoded.root if result.decoded is None else result.decoded.root
     if end == encoded.root:
-        return trivial_proof(start.name, encoded)
-    if not closure.equal(encoded.root, end):
+        proof = trivial_proof(start.name, encoded)
+    elif closure.equal(encoded.root, end):
+        assert result is not None
+        proof = write_proof(start.name, encoded, closure, end, _names(start, result))
+    else:
         raise PreskBug("egraph", f"what is known does not prove the result equal to {start.name}")
-    return write_proof(start.name, encoded, closure, end, _names(start, result))
+    return replace(proof, dims=function.dims, params=function.params)
 
 
 def projected(terms: Terms, term: TermId, path: Path) -> TermId:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from presk_rel.core.ir import Attr
+from presk_rel.core.ir import Attr, Param
 from presk_rel.elab.ty import Type
 
 TermId = int
@@ -77,7 +77,8 @@ class Lemma:
 class Proof:
     """`lemmas[-1]` is the claim `start = end` about the function `entry`. `names` are the bindings that terms were in
     the start program and are in the end program: for display only, no part of what is proven. `bodies` are the proofs
-    for the bodies of folds, each about the body that both programs call by that name; they have none of their own."""
+    for the bodies of folds, each about a function of these `dims` and `params`, which folds in any of the proofs name;
+    they have none of their own."""
 
     entry: str
     terms: tuple[Term, ...]
@@ -86,6 +87,8 @@ class Proof:
     end: TermId
     names: tuple[tuple[TermId, str], ...] = ()
     bodies: tuple[Proof, ...] = ()
+    dims: tuple[str, ...] = ()
+    params: tuple[Param, ...] = ()
 
     @property
     def parts(self) -> tuple[Proof, ...]:

@@ -137,6 +137,13 @@ def corrupted(proof: Proof) -> Iterator[tuple[str, Proof]]:
     for i, part in enumerate(proof.bodies):
         for what, changed in corruptions(part) if len(part.terms) > 1 else ():
             yield f"{part.entry}: {what}", _with(proof, i, changed)
+        for k, p in enumerate(part.params):
+            params = (*part.params[:k], *part.params[k + 1 :])
+            yield f"{part.entry} without {p.name}", _with(proof, i, replace(part, params=params))
+            read = {t.attrs[0] for t in part.terms if t.op == "input"}
+            if k and p.name in read and p.type == part.params[k - 1].type:
+                params = (*part.params[: k - 1], p, part.params[k - 1], *part.params[k + 1 :])
+                yield f"{part.entry} with {p.name} earlier", _with(proof, i, replace(part, params=params))
         yield f"{part.entry} left out", replace(proof, bodies=(*proof.bodies[:i], *proof.bodies[i + 1 :]))
         yield f"{part.entry} twice", replace(proof, bodies=(*proof.bodies, part))
         for other in proof.bodies:
@@ -152,7 +159,14 @@ def corrupted(proof: Proof) -> Iterator[tuple[str, Proof]]:
 
 def _may_be_one(one: Proof, two: Proof) -> bool:
     """A body and what it became without an operand may be the same but for their parameters."""
-    return one.entry.rstrip("'") == two.entry.rstrip("'")
+    return one.entry.rstrip("'") == two.entry.rstrip("'") or _content(one) == _content(two)
+
+
+def _content(part: Proof) -> object:
+    """What a body computes, its parameters by place."""
+    place = {p.name: i for i, p in enumerate(part.params)}
+    terms = [(t.op, t.type, t.children, place[str(t.attrs[0])] if t.op == "input" else t.attrs) for t in part.terms]
+    return (terms, part.start)
 
 
 def _with(proof: Proof, i: int, part: Proof) -> Proof:

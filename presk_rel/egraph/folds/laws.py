@@ -13,5 +13,7 @@ FOLD_LAWS: dict[str, str] = {
     "left out",
     "fold.same-part": "parts of the accumulator that start equal and are computed alike are equal in every iteration",
     "fold.invariant-part": "a part of the accumulator that every iteration hands on as it is stays what it was",
+    "fold.recompute": "what an iteration of a fold computed, and a stack keeps, can be computed again from the same "
+    "slices, the accumulator before the iteration, and the extras",
 }
 """Every law by its name."""

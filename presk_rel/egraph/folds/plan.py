@@ -14,6 +14,11 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.folds.views import Parts, Path, Ref, View
 from presk_rel.smt.linear import Linear
 
+AGAIN = "'again"
+"""How the name of a body ends that computes residuals again (`folds.residuals`) before it is made smaller."""
+
+RECOMPUTE = "fold.recompute"
+
 Wanted = Mapping[Var, frozenset[Path]]
 """Parts that are read, by the parameter or binding whose parts they are."""
 
@@ -91,6 +96,7 @@ class Planner:
     """Plans the functions of a program; each once for what is read of its result."""
 
     functions: Mapping[str, Function]
+    again: frozenset[tuple[str, Var]] = frozenset()
     _views: dict[str, View] = field(default_factory=dict[str, View])
     _known: dict[tuple[str, frozenset[Path]], FunctionPlan] = field(
         default_factory=dict[tuple[str, frozenset[Path]], FunctionPlan]
@@ -145,7 +151,8 @@ class Planner:
         found = FoldPlan(
             b, fold, tuple(last), tuple(stacks), rep, tuple(sorted(kept)), invariant, plan, hoisted, remaining
         )
-        return replace(found, laws=_laws(view, found))
+        laws = _laws(view, found)
+        return replace(found, laws=(RECOMPUTE, *laws) if (view.function.name, b.name) in self.again else laws)
 
 
 def fold_reads(view: View, plan: FoldPlan) -> list[Ref]:

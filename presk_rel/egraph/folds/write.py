@@ -3,14 +3,14 @@ bodies of the new folds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from presk_rel.core.ir import Binding, Fold, Function, Op, Param, Prim, Program, Var, operands
 from presk_rel.core.names import Fresh
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.folds.laws import FOLD_LAWS
-from presk_rel.egraph.folds.plan import FoldPlan, FunctionPlan, Planner, body_operands
+from presk_rel.egraph.folds.plan import AGAIN, FoldPlan, FunctionPlan, Planner, body_operands
 from presk_rel.egraph.folds.views import Path, Ref, View, part_type
 from presk_rel.elab.ty import TupleOf, Type
 
@@ -35,10 +35,13 @@ class Smaller:
     changes: tuple[Change, ...]
 
 
-def smaller_folds(program: Program, entry: str, functions: Mapping[str, Function]) -> Smaller | None:
+def smaller_folds(
+    program: Program, entry: str, functions: Mapping[str, Function], again: Collection[tuple[str, Var]] = ()
+) -> Smaller | None:
     """The program in which the folds of `entry`, of these flat functions, are as small as they can be; None where they
-    are. A body that changes gets a new name."""
-    planner = Planner(functions)
+    are. A body that changes gets a new name. In the folds `again`, of a function and by name, the functions differ from
+    those of the program already, by `fold.recompute`."""
+    planner = Planner(functions, frozenset(again))
     plan = planner.whole(entry)
     if not plan.changed:
         return None
@@ -59,9 +62,8 @@ class _Maker:
         if name in self.made or not plan.changed:
             return
         function = plan.view.function
-        w = _Writer(plan, self, function.name, used={p.name for p in function.params})
-        for p in function.params:
-            w.bases[p.name] = p.name
+        w = Writer(plan, self, function.name, Names.of(function))
+        w.bases.update((p.name, p.name) for p in function.params)
         w.emit_all(plan.wanted)
         ret = w.whole(function.ret)
         self.made[name] = replace(function, bindings=tuple(w.bindings), ret=ret)
@@ -70,8 +72,8 @@ class _Maker:
         """Write the body of a new fold: its parameters in order, each for the old body's refs."""
         old = plan.body.view
         function = old.function
-        name = self.names.like(f"{plan.fold.body}'")
-        w = _Writer(plan.body, self, None, used=set())
+        name = self.names.like(f"{plan.fold.body.removesuffix(AGAIN)}'")
+        w = Writer(plan.body, self, None, Names())
         w.split = {p.name for p in function.params} | {ref[0] for ref in plan.hoisted}
         params = [w.param(refs) for refs in stacked]
         params.append(w.accumulator(plan))
@@ -89,19 +91,42 @@ class _Maker:
 
 
 @dataclass(slots=True)
-class _Writer:
+class Names:
+    """The names of one function: those in it, and those that its old bindings will have."""
+
+    taken: set[Var] = field(default_factory=set[Var])
+    reserved: set[Var] = field(default_factory=set[Var])
+
+    @staticmethod
+    def of(function: Function) -> Names:
+        """With the parameters in it, and the names of its bindings kept for them."""
+        return Names({p.name for p in function.params}, {b.name for b in function.bindings})
+
+    def fresh(self, like: Var | None, *, own: bool = False) -> Var:
+        """A new name: `like`, where that is free or (`own`) reserved."""
+        n = len(self.taken)
+        name = like or f"%{n}"
+        while name in self.taken or (name in self.reserved and not (own and name == like)):
+            name, n = f"{(like or '').split('%')[0]}%{n}", n + 1
+        self.taken.add(name)
+        return name
+
+
+@dataclass(slots=True)
+class Writer:
     """Writes the bindings of one function. `bases` are the new names of parameters and results, `parts` those of parts
-    of what is `split`: of which only parts are there. `function` None: its changes need no proof of their own, being
-    inside of one."""
+    of what is `split`: of which only parts are there. A `guest` writes into another function. `maker` None: folds stay
+    as they are. `function` None: its changes need no proof of their own, being inside of one."""
 
     plan: FunctionPlan
-    maker: _Maker
+    maker: _Maker | None
     function: str | None
-    used: set[Var]
+    names: Names
     bindings: list[Binding] = field(default_factory=list[Binding])
     bases: dict[Var, Var] = field(default_factory=dict[Var, Var])
     parts: dict[Ref, Var] = field(default_factory=dict[Ref, Var])
     split: set[Var] = field(default_factory=set[Var])
+    guest: bool = False
     laws: dict[Var, frozenset[str]] = field(default_factory=dict[Var, frozenset[str]])
     so_far: set[str] = field(default_factory=set[str])
     copies: dict[Var, Var] = field(default_factory=dict[Var, Var])
@@ -112,17 +137,8 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------------ names
 
-    def fresh(self, like: Var | None) -> Var:
-        """A name that this function does not have: the old one, where that is free."""
-        n = len(self.used)
-        name = like or f"%{n}"
-        while name in self.used:
-            name, n = f"{(like or '').split('%')[0]}%{n}", n + 1
-        self.used.add(name)
-        return name
-
     def bind(self, ty: Type, op: Op, old: Binding | None) -> Var:
-        name = self.fresh(old.name if old else None)
+        name = self.names.fresh(old.name if old else None, own=not self.guest)
         made = Binding(name, ty, op)
         self.bindings.append(replace(made, span=old.span, note=old.note) if old else made)
         return name
@@ -167,7 +183,7 @@ class _Writer:
         return name
 
     def changed(self, ref: Ref, name: Var) -> None:
-        if self.function is not None and ref[0] in self.laws:
+        if self.function is not None and self.maker is not None and ref[0] in self.laws:
             laws = tuple(law for law in FOLD_LAWS if law in self.laws[ref[0]])
             self.maker.changes.append(Change(self.function, *ref, name, laws))
 
@@ -184,7 +200,7 @@ class _Writer:
         """A parameter that stands for these parts."""
         base, path = refs[0]
         old = self.view.called.get(refs[0])
-        name = self.fresh(base if not path else old.name if old else None)
+        name = self.names.fresh(base if not path else old.name if old else None)
         self.parts.update((ref, name) for ref in refs)
         return Param(name, self.view.type_of(refs[0]))
 
@@ -195,7 +211,7 @@ class _Writer:
         if len(refs) == 1:
             found = self.param(refs)
         else:
-            found = Param(self.fresh(old), TupleOf(tuple(map(self.view.type_of, refs))))
+            found = Param(self.names.fresh(old), TupleOf(tuple(map(self.view.type_of, refs))))
             for k, ref in enumerate(refs):
                 op = Prim("proj", (k,), (found.name,))
                 self.parts[ref] = self.bind(self.view.type_of(ref), op, self.view.called.get(ref))
@@ -216,7 +232,7 @@ class _Writer:
         if plan is not None and plan.laws:
             self.emit_fold(plan)
             return
-        if plan is not None:
+        if plan is not None and self.maker is not None:
             self.maker.keep(plan.fold.body, self.maker.planner.whole(plan.fold.body))
         self.bases[b.name] = self.bind(b.type, _renamed(b.op, tuple(map(self.whole, operands(b.op)))), b)
 
@@ -234,6 +250,7 @@ class _Writer:
 
     def emit_new(self, plan: FoldPlan) -> None:
         b, fold = plan.binding, plan.fold
+        assert self.maker is not None
         stacked, extras = body_operands(self.view, plan, plan.remaining)
         body = self.maker.body(plan, list(stacked.values()), list(extras.values()))
         before = self.hoisted(plan)
@@ -286,7 +303,7 @@ class _Writer:
         """Compute here what the body computed in every iteration."""
         if not plan.hoisted:
             return ()
-        inner = _Writer(plan.body, self.maker, None, self.used, self.bindings)
+        inner = Writer(plan.body, self.maker, None, self.names, self.bindings, guest=True)
         inner.split = {p.name for p in plan.body.view.function.params}
         wanted = plan.body.needed(plan.hoisted)
         _, extras = body_operands(self.view, plan, wanted)

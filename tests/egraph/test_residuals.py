@@ -1,0 +1,148 @@
+"""Residuals of folds by cost: kept where that is cheap, computed again where it is not, and proven either way."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from presk_rel.core.ir import Fold, Program
+from presk_rel.egraph.checker import check
+from presk_rel.egraph.cost import CostModel
+from presk_rel.egraph.folds.residuals import kept_residuals, recomputed
+from presk_rel.egraph.folds.views import View
+from presk_rel.egraph.optimize import Optimized, optimize
+from presk_rel.egraph.parts import live
+from presk_rel.egraph.proof import FoldStep
+from presk_rel.egraph.rules import RULES
+from tests.egraph.fold_programs import NAMES, gradient, same_values
+from tests.egraph.programs import read
+
+SMALL = {"B": 2, "D": 2, "L": 3}
+LARGE = {"B": 4096, "D": 1024, "L": 12}
+
+CHEAP = """
+fn forward(s : ℝ[N], acc : (ℝ[N], ℝ[N]), e : ℝ[N]) -> (ℝ[N], ℝ[N]) {
+  x : ℝ[N] = acc.0
+  m : ℝ[N] = mul x, s
+  c : ℝ[N] = CODE
+  n : ℝ[N] = sin m
+  r : (ℝ[N], ℝ[N]) = (n, c)
+  return r
+}
+fn shift(s : ℝ[N], a : ℝ[N]) -> ℝ[N] {
+  return s
+}
+fn backward(s : ℝ[N], r : ℝ[N], ct : ℝ[N]) -> ℝ[N] {
+  m : ℝ[N] = mul ct, r
+  n : ℝ[N] = mul m, s
+  return n
+}
+fn f(xs : ℝ[8, N], a : ℝ[N], e : ℝ[N], g : ℝ[N]) -> ℝ[N] {
+  z : ℝ[N] = zeros
+  p : (ℝ[N], ℝ[N]) = (a, z)
+  q : ((ℝ[N], ℝ[N]), (ℝ[8, N], ℝ[8, N])) = fold 8 forward(stacked xs; acc p; e) FORWARDscan
+  l : (ℝ[N], ℝ[N]) = q.0
+  h : (ℝ[8, N], ℝ[8, N]) = q.1
+  own : ℝ[N] = l.1
+  others : ℝ[8, N] = h.1
+  both : (ℝ[N], ℝ[8, N]) = fold 8 shift(stacked others; acc own) SHIFTscan
+  kept : ℝ[8, N] = both.1
+  out : ℝ[N] = fold 8 backward(stacked xs, kept; acc g) BACKWARD
+  return out
+}
+"""
+
+
+def program(n: int, code: str, *, forward: str = "", shift: str = "reverse ", backward: str = "reverse") -> Program:
+    text = CHEAP.replace("CODE", code).replace("ℝ[N]", f"ℝ[{n}]").replace("8, N", f"8, {n}")
+    for word, given in (("FORWARD", forward), ("SHIFT", shift), ("BACKWARD", backward)):
+        text = text.replace(word, given)
+    return read(text)
+
+
+def laws(done: Optimized) -> set[str]:
+    steps = (s for part in done.proof.parts for lemma in part.lemmas for s in lemma.steps)
+    return {law for s in steps if isinstance(s, FoldStep) for law in s.laws}
+
+
+LITTLE = "add x, e"
+
+
+@pytest.mark.parametrize(("n", "again"), [(3, False), (4_000_000, True)])
+@pytest.mark.parametrize("directions", [("", "reverse ", "reverse"), ("reverse ", "", ""), ("", "reverse ", "")])
+def test_a_large_residual_that_costs_little_is_computed_again(n: int, again: bool, directions: tuple[str, str, str]):
+    forward, shift, backward = directions
+    p = program(n, LITTLE, forward=forward, shift=shift, backward=backward)
+    done = optimize(p, "f")
+    assert check(done.proof, RULES, p, done.program) == []
+    assert ("fold.recompute" in laws(done)) == again
+    folds = [b.op for b in done.program.functions["f"].bindings if isinstance(b.op, Fold)]
+    assert len(folds) == (2 if again else 3)
+
+
+def test_the_choice_can_be_forced():
+    p = program(4_000_000, LITTLE)
+    done = optimize(p, "f", choose_residuals=False)
+    assert "fold.recompute" not in laws(done)
+    assert check(done.proof, RULES, p, done.program) == []
+
+
+@pytest.mark.parametrize(("forward", "shift"), [("", ""), ("reverse ", "reverse ")])
+def test_a_stack_that_is_not_of_what_iterations_computed_is_no_residual(forward: str, shift: str):
+    p = program(4_000_000, LITTLE, forward=forward, shift=shift)
+    view = View(p.functions["f"])
+    bodies = {name: View(f) for name, f in p.functions.items()}
+    assert kept_residuals(view, bodies) == []
+    assert len(kept_residuals(View(program(3, LITTLE).functions["f"]), bodies)) == 1
+
+
+def test_values_are_the_same_when_everything_is_computed_again():
+    """The small program with the choice that the cost model makes for a large one."""
+    p = program(3, LITTLE)
+    functions = {name: live(f) for name, f in p.functions.items()}
+    again = recomputed(functions, p.functions, _Cheap({}, {}, functions))
+    assert again is not None
+    changed = Program(p.modules, again.functions)
+    assert same_values(p, changed, "f", {})
+
+
+class _Cheap(CostModel):
+    """Computing costs nothing."""
+
+    def work(self, *args: object) -> object:  # type: ignore[override]
+        from presk_rel.egraph.cost import Work
+
+        return Work()
+
+
+@cache
+def large(name: str, order: int) -> tuple[Program, Program, str, Optimized]:
+    before, flat, entry = gradient(name, order, "store")
+    return before, flat, entry, optimize(flat, entry, LARGE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("order", [pytest.param(1), pytest.param(2, marks=pytest.mark.slow)])
+def test_gradients_at_large_dimensions(name: str, order: int):
+    before, flat, entry, done = large(name, order)
+    assert check(done.proof, RULES, before, done.program) == []
+    assert same_values(flat, done.program, entry)
+
+
+def test_a_second_derivative_computes_again():
+    before, _, _, done = large("scan", 2)
+    assert "fold.recompute" in laws(done)
+    for i, lemma in enumerate(done.proof.lemmas):
+        for k, step in enumerate(lemma.steps):
+            if not isinstance(step, FoldStep) or "fold.recompute" not in step.laws:
+                continue
+            from dataclasses import replace
+
+            without = replace(step, laws=tuple(law for law in step.laws if law != "fold.recompute"))
+            steps = (*lemma.steps[:k], without, *lemma.steps[k + 1 :])
+            lemmas = (*done.proof.lemmas[:i], replace(lemma, steps=steps), *done.proof.lemmas[i + 1 :])
+            refused = check(replace(done.proof, lemmas=lemmas), RULES, before, done.program)
+            assert refused, (i, k)
+            return
+    raise AssertionError
