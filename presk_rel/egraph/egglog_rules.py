@@ -80,6 +80,8 @@ class _Writer:
     actions: list[str] = field(default_factory=list[str])
     demands: list[str] = field(default_factory=list[str])
     fresh: int = 0
+    whole: str = ""
+    """The left side's node, which is queried first."""
 
     def new(self, prefix: str) -> str:
         self.fresh += 1
@@ -101,7 +103,9 @@ class _Writer:
             else:
                 inner.append((arg, self.new("c")))
                 parts.append(inner[-1][1])
-        self.branches[-1].append(f"(= {class_} ({code.name} {' '.join(parts)}))")
+        node = f"({code.name} {' '.join(parts)})"
+        self.whole = self.whole or node
+        self.branches[-1].append(f"(= {class_} {node})")
         for i, (arg, below) in enumerate(inner):
             if i:
                 self.branches.append([])
@@ -260,6 +264,7 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     root, _ = w.build(side.right)
     logged = ["r" + w.variable[n] if k == "term" else w.variable[n] for n, k in kinds.items()]
     w.actions += [f"(union e0 {root})", f"(L{number} {' '.join(logged)})"]
+    w.actions += [f"(subsume {w.whole})"] if rule.directed else []
     sorts = {w.variable[n]: sort_of(k) for n, k in kinds.items()}
     later = " ".join([*w.actions, *w.demands, *w.variable.values()])
     query = staged(w.branches, w.facts, later, sorts, str(number))

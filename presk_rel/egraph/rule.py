@@ -21,7 +21,8 @@ class Rule:
     constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate terms
     to their form in the e-graph and never run there; `recognise` rules run in `egraph.recognise`. Rules only rewrite
     left to right in the e-graph (a proof may still use them backwards). `guards` are conditions that keep the e-graph
-    small; they are no part of the law."""
+    small; they are no part of the law. After a `directed` rule no other one looks at the left side: the right side is
+    its normal form, and what could be done with the left side would be done twice. (Extraction still has it.)"""
 
     name: str
     left: str
@@ -30,3 +31,4 @@ class Rule:
     law: str
     ruleset: Literal["simplify", "collect", "expand", "fuse", "encode", "recognise"] = "simplify"
     guards: tuple[str, ...] = ()
+    directed: bool = False

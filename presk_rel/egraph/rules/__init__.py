@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import (
     arithmetic,
@@ -15,7 +18,14 @@ from presk_rel.egraph.rules import (
     trees,
 )
 
-FAMILIES: dict[str, tuple[Rule, ...]] = {
+_DIRECTED = re.compile(
+    r"neg\.neg|(mul|div)\.(neg|one)-?\w*|neg\.mul-const|mul\.const-(left|twice)|div\.const(-out)?|add\.self"
+    r"|(add|sub)\.like-\w+|real\.const"
+)
+"""Signs and factors: their rules lead to normal forms (see `Rule.directed`). A sum of products of products with factors
+in all places would have quadratically many."""
+
+_FAMILIES: dict[str, tuple[Rule, ...]] = {
     "arithmetic": arithmetic.RULES,
     "factors": factors.RULES,
     "shapes": shapes.RULES,
@@ -25,6 +35,11 @@ FAMILIES: dict[str, tuple[Rule, ...]] = {
     "piecewise": piecewise.RULES,
     "trees": trees.RULES,
     "composites": composites.RULES,
+}
+
+FAMILIES: dict[str, tuple[Rule, ...]] = {
+    name: tuple(replace(r, directed=_DIRECTED.fullmatch(r.name) is not None) for r in rules)
+    for name, rules in _FAMILIES.items()
 }
 
 RULES: dict[str, Rule] = {rule.name: rule for family in FAMILIES.values() for rule in family}
