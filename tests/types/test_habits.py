@@ -67,7 +67,8 @@ def test_a_habit_is_answered(expr: str, code: str, help: str | None) -> None:
         ("module M {\n  param w : ℝ[D, 3]\n}\n", "E1001", "declare it: dim D, const D = …, or in the braces"),
         (
             HEAD
-            + "module M {\n  use l : Linear{3, 3}\n  fn apply(x : ℝ[b: B, n: 3]) -> ℝ[b: B] = mean(axis n, l.apply(x))\n}\n",
+            + "module M {\n  use l : Linear{3, 3}\n"
+            + "  fn apply(x : ℝ[b: B, n: 3]) -> ℝ[b: B] = mean(axis n, l.apply(x))\n}\n",
             "E2008",
             "name it by an ascription: (x : ℝ[b: B, n: 3])",
         ),
