@@ -271,7 +271,7 @@ class Session:
 
     def input_facts(self) -> dict[str, list[Row]]:
         """The rows of every input relation of rules.dl: those of the syntax trees and those of PSK-Core."""
-        return {**self.names.facts.rows, **self.analysis.facts}
+        return {**self.names.facts.with_positions(), **self.analysis.facts}
 
     # ---------------------------------------------------------------------------------------------------- making
 

@@ -18,10 +18,11 @@ def report_unused(names: Names) -> Diagnostics:
     """A warning for each declaration that nothing uses, in source order within a file. Names that begin with `_` are
     exempt."""
     found = Diagnostics()
+    unused = names.relations.rows("unused")
+    if not unused:
+        return found
     declared = {str(decl): str(name) for _, name, decl, _ in names.facts.rows.get("declares", [])}
-    rows = [
-        (names.facts.spans[str(decl)], declared[str(decl)], str(what)) for decl, what in names.relations.rows("unused")
-    ]
+    rows = [(names.facts.spans[str(decl)], declared[str(decl)], str(what)) for decl, what in unused]
     for span, name, what in sorted(rows):
         code, message, help_text = _SAID[what]
         found.warning(code, message.format(name), span, help=help_text.format(name))

@@ -46,6 +46,11 @@ class AstFacts:
     spans: Mapping[str, Span]
     dimensions: frozenset[str] = frozenset()
 
+    def with_positions(self) -> dict[str, list[Row]]:
+        """The rows with those of `position`, which no rule reads: they are for queries, and as many as all uses."""
+        places = [(n, s.file, s.start.line, s.start.column) for n, s in self.spans.items()]
+        return {**self.rows, "position": list[Row](places)}
+
 
 def file_scope(path: str) -> str:
     return f"file {path}"
@@ -214,7 +219,7 @@ class _Collector:
 
     def declare(self, scope: str, ident: ast.Ident, kind: str) -> str:
         decl = decl_id(ident)
-        self._stand(decl, ident.span)
+        self.spans[decl] = ident.span
         if ident.text != "_":
             self._declare_id(scope, ident.text, decl, kind)
         return decl
@@ -223,10 +228,6 @@ class _Collector:
         """`ident` declares something that should be used, unless its name says that it need not be."""
         if not ident.text.startswith("_"):
             self.add("watched", decl_id(ident), what)
-
-    def _stand(self, name: str, span: Span) -> None:
-        self.spans[name] = span
-        self.add("position", name, span.file, span.start.line, span.start.column)
 
     def _declare_id(self, scope: str, name: str, decl: str, kind: str) -> None:
         ordinal = self._ordinals[scope, name] = self._ordinals.get((scope, name), 0) + 1
@@ -297,7 +298,7 @@ class _Collector:
             self._note_use(use, node.name.span, place)
 
     def _note_use(self, use: str, span: Span, place: _Place) -> None:
-        self._stand(use, span)
+        self.spans[use] = span
         if place.optional:
             self.add("optional", use)
         if place.owner is not None:

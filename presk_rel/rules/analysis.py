@@ -150,13 +150,16 @@ def _place(span: Span) -> tuple[str, int]:
 
 
 def _unresolved(relations: Relations, facts: AstFacts) -> tuple[Unresolved, ...]:
-    spaces: dict[str, Space] = {str(row[0]): _space(str(row[1])) for row in facts.rows.get("ref", [])}
+    unknown = _pairs(relations, "unresolved")
     near: dict[str, list[str]] = {}
     for use, _, candidate in relations.rows("near_miss"):
         near.setdefault(str(use), []).append(str(candidate))
+    if not unknown:
+        return ()
+    spaces: dict[str, Space] = {str(row[0]): _space(str(row[1])) for row in facts.rows.get("ref", [])}
     found = [
         Unresolved(use, name, spaces.get(use, "member"), facts.spans[use], tuple(near.get(use, ())))
-        for use, name in _pairs(relations, "unresolved").items()
+        for use, name in unknown.items()
     ]
     return tuple(sorted(found, key=lambda u: _place(u.span)))
 
@@ -168,10 +171,13 @@ def _space(scope: str) -> Space:
 
 
 def _duplicates(relations: Relations, facts: AstFacts) -> tuple[Duplicate, ...]:
+    later = _pairs(relations, "duplicate")
+    if not later:
+        return ()
     names = {str(decl): str(name) for _, name, decl, _ in facts.rows.get("declares", [])}
     found = [
         Duplicate(names[decl], facts.spans[decl], facts.spans[earlier])
-        for decl, earlier in _pairs(relations, "duplicate").items()
+        for decl, earlier in later.items()
         if earlier in facts.spans
     ]
     return tuple(sorted(found, key=lambda d: _place(d.later)))
@@ -188,11 +194,13 @@ def _implicit(relations: Relations, facts: AstFacts) -> tuple[ImplicitDim, ...]:
 def _cycles(relations: Relations, facts: AstFacts) -> tuple[Cycle, ...]:
     """The cycles of `endless`, by which each declaration that never ends has exactly one successor. Compositions on the
     way are passed over: they have no name of their own."""
+    left = {str(decl) for (decl,) in relations.table("recursive")}
+    if not left:
+        return ()
     endless = {str(decl): (int(index), str(target)) for decl, index, target in relations.rows("endless")}
     uses = {(str(d), int(i)): str(use) for name in ("component", "mention") for d, i, use in facts.rows.get(name, [])}
     kinds = {str(decl): str(kind) for decl, kind in facts.rows.get("kind", [])}
     cycles: list[Cycle] = []
-    left = {str(decl) for (decl,) in relations.table("recursive")}
     for start in sorted(left & kinds.keys(), key=lambda d: _place(facts.spans[d])):
         ring: list[str] = []
         while start in left:
