@@ -76,6 +76,10 @@ def _addmm(_: Array, x: Array, y: Array, **__: Any) -> Array:
     return _mm(x, y)
 
 
+def _addbmm(_: Any, x: Array, y: Array, **__: Any) -> Array:
+    return fresh((x.sizes[1], y.sizes[2]), x.dtype)
+
+
 def _cat(parts: tuple[Array, ...], dim: int = 0) -> Array:
     sizes = list(parts[0].sizes)
     sizes[dim] = sum(p.sizes[dim] for p in parts)
@@ -252,6 +256,7 @@ CALLS: dict[str, Call] = {
     **_torch("softmax log_softmax _softmax _log_softmax cumsum", _dense_like),
     **_torch("mm bmm", _mm),
     **_torch("addmm baddbmm", _addmm),
+    **_torch("addbmm", _addbmm),
     **_torch("mv dot", _mv),
     **_torch("cat", _cat),
     **_torch("stack", _stack),
@@ -315,13 +320,14 @@ POINTWISE = frozenset(
 )  # fmt: skip
 """Calls that compute entry by entry, with broadcasting."""
 
-DRAWS: Mapping[str, tuple[int, str]] = {
-    "support.normal": (1, "float64"),
-    "support.xavier_uniform": (1, "float64"),
-    "support.dropout_mask": (1, "float64"),
-    "support.uniform": (1, "float64"),
+_BY_NUMPY = ("float64", "float32")
+DRAWS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "support.normal": (1, _BY_NUMPY),
+    "support.xavier_uniform": (1, _BY_NUMPY),
+    "support.dropout_mask": (1, _BY_NUMPY),
+    "support.uniform": (1, _BY_NUMPY),
 }
-"""Draws: which argument is their shape; made in doubles, then converted where the program runs in another type."""
+"""Draws: which argument is their shape, and the types that numpy makes; torch converts to others, in one kernel."""
 
 FREE = frozenset({"torch.empty"})
 """Calls that launch nothing."""

@@ -45,6 +45,7 @@ class Families:
             made = self.merged(pending.pop(0))
             if made is not None:
                 pending += self.around(made)
+        self.chained()
         self.summed()
 
     # ------------------------------------------------------------------------------------------------------ finding
@@ -234,6 +235,50 @@ class Families:
         return arg
 
     # ------------------------------------------------------------------------------------------------------- sums
+
+    def chained(self) -> None:
+        """Products added to one another, of operands at equal distances, are one product that sums."""
+        done: set[str] = set()
+        for step in self.graph.steps[::-1]:
+            if step.function == "torch.addmm" and not step.keywords and _name(step) not in done:
+                chain, start = self.chain(step)
+                done |= {_name(s) for s in chain}
+                if len(chain) > 1:
+                    self.added(chain, start)
+
+    def chain(self, top: Step) -> tuple[list[Step], Array | None]:
+        """The products that a sum adds up, the last one first, and what they are added to."""
+        uses = self.graph.uses()
+        makers = {p.name: s for s in self.graph.steps for p in s.results if p is not None}
+        chain = [top]
+        while chain[-1].function == "torch.addmm":
+            x = cast("Array", chain[-1].args[0])
+            step, name = makers.get(x.name), x.name
+            while step is not None and step.view and step.method and uses[name] == 1:
+                name = cast("Array", step.args[0]).name
+                step = makers.get(name)
+            if step is None or step.function not in PRODUCTS or step.keywords or uses[name] != 1:
+                return chain, x
+            if cast("Array", step.results[0]).sizes != cast("Array", top.results[0]).sizes:
+                return chain, x
+            chain.append(step)
+        return chain, None
+
+    def added(self, chain: list[Step], start: Array | None) -> None:
+        graph, undo = self.graph, (dict(self.graph.inside), dict(self.graph.sizes), self.graph.steps)
+        pairs = [cast("tuple[Array, Array]", s.args[-2:]) for s in chain]
+        pairs.sort(key=lambda pair: graph.lies(pair[1]))
+        left = self.together([a for a, _ in pairs])
+        right = self.together([b for _, b in pairs], left.placed if left is not None else {})
+        if left is None or right is None:
+            return
+        new: list[Step] = []
+        args = tuple(self.viewed(side, side.members[0].sizes, new, 0) for side in (left, right))
+        words = {"beta": 0} if start is None else {}
+        given = 0.0 if start is None else start
+        new.append(Step("torch.addbmm", (given, *args), words, chain[0].results, 1, CALLS["torch.addbmm"]))
+        if not graph.replaced(chain, new):
+            graph.inside, graph.sizes, graph.steps = undo
 
     def summed(self) -> None:
         """The sum of all members of a family is a reduction of it."""

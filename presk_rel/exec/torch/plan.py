@@ -109,6 +109,7 @@ class _Planner:
         copies = self.results()
         graph.steps += copies
         Families(graph, frozenset(arenas)).run()
+        graph.steps = _needed(graph.steps, {x.name for x in graph.returned})
         return Memory.of(graph.steps, graph.sizes, graph.inside)
 
     def stacked(self, step: Step) -> None:
@@ -129,7 +130,8 @@ class _Planner:
         graph.inside |= chosen
         at = next(i for i, s in enumerate(graph.steps) if s is step)
         copies = [self.copy(part, whole.name, offset) for part, offset in copied]
-        whole_step = replace(step, launches=0, function="", args=(parts,))
+        filled = (*parts, *(x for c in copies for x in c.results))
+        whole_step = replace(step, launches=0, function="", args=(filled,))
         graph.steps[at : at + 1] = [*copies, whole_step]
 
     def free(self, part: Array) -> bool:

@@ -15,7 +15,7 @@ SMALL = 1 << 14
 """Entries up to which oneDNN's gelu takes longer than torch's own (9 and 31 µs against 1.3 and 3.5 on 32 entries; from
 about 2^17 on it is the faster one)."""
 
-_NUMBERS = frozenset(f"torch.{n}" for n in ("add", "sub", "mul", "div", "rsub"))
+_NUMBERS = frozenset(f"torch.{n}" for n in ("add", "sub", "mul", "div", "rsub", "addbmm"))
 
 
 @dataclass(slots=True)

@@ -61,7 +61,10 @@ def _known(key: Key) -> bytes:
 
 
 def _tensor(data: Any, shape: tuple[int, ...], dtype: Any, device: Any) -> Any:
-    return torch.from_numpy(np.ascontiguousarray(data).reshape(shape)).to(dtype=dtype, device=device)
+    host = np.ascontiguousarray(data).reshape(shape)
+    if dtype is torch.float32:
+        host = host.astype(np.float32)  # rounds as torch does
+    return torch.from_numpy(host).to(dtype=dtype, device=device)
 
 
 def normal(key: Key, shape: tuple[int, ...], std: float, dtype: Any, device: Any) -> Any:

@@ -260,8 +260,8 @@ class Tracer:
 
     def draw(self, name: str, args: list[Any]) -> Array:
         place, made = DRAWS[name]
-        wanted = next((a for a in args if isinstance(a, Dtype)), made)
-        return self.added(name, (), {}, fresh(args[place], wanted), int(wanted != made), None)
+        wanted = next((a for a in args if isinstance(a, Dtype)), "float64")
+        return self.added(name, (), {}, fresh(args[place], wanted), int(wanted not in made), None)
 
     def method(self, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if name in VIEWS:
