@@ -31,6 +31,7 @@ from .test_random_programs import with_gradient
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
 CONSTS = {"gpt": SMALL, "minigpt": SMALL, "train_minigpt": {f"m.{k}": n for k, n in SMALL.items()}}
+SLOW = {"autoencoder", "minigpt", "mlp_mixer", "residual_tower"}
 FILES = sorted(p for folder in ("", "field", "tour") for p in (EXAMPLES / folder).glob("*.psk"))
 
 
@@ -63,7 +64,11 @@ def entries(session: Session) -> Iterator[tuple[str, dict[str, int]]]:
             yield name, dict.fromkeys(function.dims, 2)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def _marked(path: Path) -> Any:
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+
+
+@pytest.mark.parametrize("path", map(_marked, FILES))
 def test_examples(path: Path):
     session = Session(str(path), CONSTS.get(path.stem, {}), mode="training")
     for k, (name, dims) in enumerate(entries(session)):
