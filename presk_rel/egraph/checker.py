@@ -238,7 +238,14 @@ class _Checker:
         """The truth of a condition. A name that this checker does not know is no proof of anything: False."""
         name, *arguments = condition
         values = [self.argument(a, bound, root) for a in arguments]
-        of_terms = name in ("type", "same-type", "scalar", "real", "tensors")  # an integer elsewhere is an attribute
+        of_terms = name in (
+            "type",
+            "same-type",
+            "scalar",
+            "real",
+            "tensors",
+            "matrix",
+        )  # an integer elsewhere is an attribute
         types = [self.proof.terms[v].type if of_terms and isinstance(v, int) else v for v in values]
         match name, values:
             case "type", [int(), ty]:
@@ -251,6 +258,8 @@ class _Checker:
                 return isinstance(types[0], Real) and types[0].shape.prefix is None and not types[0].shape.axes
             case (("real" | "real-type"), [_]):
                 return isinstance(types[0], Real)
+            case "matrix", [_]:
+                return isinstance(types[0], Real) and types[0].shape.prefix is None and len(types[0].shape.axes) > 1
             case "without-axis", [name_of_axis, large, small]:
                 return without_axis(name_of_axis, large, small)
             case "tensors", [_]:

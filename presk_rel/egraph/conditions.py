@@ -48,6 +48,7 @@ _ROWS = (
     ConditionRow("scalar", ("operand",), "type fact", "{0} is a real number, ℝ[]"),
     ConditionRow("real", ("operand",), "type fact", "{0} is a tensor of reals"),
     ConditionRow("tensors", ("operand",), "type fact", "{0} is a tensor of reals, or a tree or tuple of them"),
+    ConditionRow("matrix", ("operand",), "type fact", "{0} has at least two axes"),
     ConditionRow("real-type", ("type",), "type fact", "{0} is a type of real tensors"),
     ConditionRow("scalar-type", ("type",), "type fact", "{0} is ℝ[]"),
     ConditionRow("entries", ("type", "rational"), "type fact", "a tensor of type {0} has exactly {1} entries, not 0"),
@@ -145,6 +146,11 @@ def is_real(ty: Type) -> bool:
     return isinstance(ty, Real)
 
 
+def is_matrix(ty: Type) -> bool:
+    """Its first and last axes are two."""
+    return isinstance(ty, Real) and ty.shape.prefix is None and len(ty.shape.axes) >= 2
+
+
 def is_tensors(ty: Type) -> bool:
     """Only real tensors at the leaves: `zeros`, `ones` and the structural operations mean what they say."""
     match ty:
@@ -174,6 +180,7 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
     "real": is_real,
     "real-type": is_real,
     "tensors": is_tensors,
+    "matrix": is_matrix,
     "tensor": lambda ty: not is_scalar(ty),
 }
 """The conditions that hold of one type."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from egglog.bindings import EGraph, FrozenEGraph
 
 RULESETS = ("simplify", "collect", "expand", "fuse")
-_FACTS = ("scalar", "real", "tensors", "tensor")
+_FACTS = ("scalar", "real", "tensors", "tensor", "matrix")
 Column = int | Fraction
 
 

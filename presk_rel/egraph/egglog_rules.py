@@ -193,7 +193,7 @@ class _Writer:
                 self.facts.append(f"(= {self._type_of(x)} {self._type_of(y)})")
             case "typed", (Apply() as application, str(t)):
                 self._typed(application, t)
-            case ("scalar" | "real" | "tensors" | "tensor") as fact, (str(x),):
+            case ("scalar" | "real" | "tensors" | "tensor" | "matrix") as fact, (str(x),):
                 self.facts.append(f"(is_{fact} {self._type_of(x)})")
             case ("scalar-type" | "real-type") as fact, (str(t),):
                 self.facts.append(f"(is_{fact.removesuffix('-type')} {self.variable[t]})")

@@ -49,6 +49,17 @@ def operations(program: Program) -> list[str]:
 # ------------------------------------------------------------------------------------------------ what families do
 
 
+def test_contractions_are_done_in_the_cheaper_order():
+    text = """fn f{B N}(x : ℝ[B, 1000], a : ℝ[1000, 1000], v : ℝ[1000]) -> ℝ[B] {
+  %3 : ℝ[B, 1000] = dot x, a
+  %4 : ℝ[B] = dot %3, v
+  return %4
+}"""
+    flops = [optimize(read(text), "f", {"B": n}).report.after.flops for n in (1, 500)]
+    assert flops[0] == 2 * (1000 * 1000 + 1000)
+    assert flops[1] == 2 * (1000 * 1000 + 500 * 1000)
+
+
 @pytest.mark.parametrize(
     ("body", "left"),
     [

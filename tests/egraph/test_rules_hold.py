@@ -151,7 +151,8 @@ class Search:
                 assert isinstance(c.args[0], Apply)
                 operands = tuple(self.values[a.name] for a in c.args[0].args if isinstance(a, Name))
                 attrs = tuple(attribute(a, self.values) for a in c.args[0].attrs)
-                return infer(PRIMS[c.args[0].op], attrs, operands, SCALAR_REAL, MODULES) == args[1]
+                found = infer(PRIMS[c.args[0].op], attrs, operands, SCALAR_REAL, MODULES)
+                return not isinstance(found, str) and self.bound(c, found)
             case "entries":
                 count = entry_count(args[0])
                 self.values[str(c.args[1])] = count

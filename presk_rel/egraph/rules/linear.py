@@ -58,7 +58,29 @@ def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
     )
 
 
+_INNER = ("(matrix a)", "(typed (dot x a) u)", "(typed (dot a b) w)")
+
+_ASSOCIATION = (
+    Rule(
+        "dot.associate-right",
+        "(dot (dot :type u x a) b)",
+        "(dot x (dot :type w a b))",
+        _INNER,
+        "(x · a) · b = x · (a · b): the first and the last axis of a are two, so x and b contract different ones",
+        "expand",
+    ),
+    Rule(
+        "dot.associate-left",
+        "(dot x (dot :type w a b))",
+        "(dot (dot :type u x a) b)",
+        _INNER,
+        "x · (a · b) = (x · a) · b: the first and the last axis of a are two, so x and b contract different ones",
+        "expand",
+    ),
+)
+
 RULES: tuple[Rule, ...] = (
+    *_ASSOCIATION,
     *(_scaling(*row) for row in _MAPS),
     *(_additivity(*row, op, sign) for row in _MAPS for op, sign in (("add", "+"), ("sub", "-"))),
     *(
