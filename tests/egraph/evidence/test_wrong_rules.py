@@ -1,0 +1,110 @@
+"""A false rule is caught by every layer: sampling of the rule, the proof of its law, types, sampling of proofs, and the
+checker, which knows the true table only."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import mpmath as mp
+import pytest
+
+from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.checker import check
+from presk_rel.egraph.optimize import Optimized, optimize
+from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rules import RULES
+from presk_rel.exec.sampling import sample_rules
+from presk_rel.pipeline import Session
+from tests.egraph.evidence.test_laws import CONTEXT, Quotient, sides
+from tests.egraph.programs import read
+from tests.egraph.test_rules_hold import NoInstance, Search, compare
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+FALSE = Rule(
+    "false.quotient",
+    "(div :type t (add :type t x y) y)",
+    "x",
+    ("(type x t)", "(type y t)", "(real x)"),
+    "(x + y) / y = x, which is false",
+)
+PROGRAM = read("fn f(x : ℝ[3], y : ℝ[3]) -> ℝ[3] {\ns : ℝ[3] = add x, y\nq : ℝ[3] = div s, y\nreturn q\n}\n")
+
+
+def misled(rule: Rule) -> Optimized:
+    done = optimize(PROGRAM, "f", {}, rules=(*RULES.values(), rule))
+    assert done.program.functions["f"].bindings == (), "the false rule was not taken"
+    return done
+
+
+def instance(rule: Rule):
+    rng = random.Random(1)
+    while True:
+        try:
+            return Search(rule, rng).instance()
+        except NoInstance:
+            continue
+
+
+def test_sampling_of_the_rule():
+    with pytest.raises(AssertionError), mp.workdps(40):
+        rng = random.Random(1)
+        for _ in range(20):
+            compare(instance(FALSE), rng)
+
+
+def test_the_proof_of_its_law(monkeypatch: pytest.MonkeyPatch):
+    from types import SimpleNamespace
+
+    from tests.egraph import interpreter
+
+    domain = SimpleNamespace(isfinite=lambda _: True, mpc=type(None))
+    monkeypatch.setattr(interpreter, "mp", domain)
+    variables = iter([Quotient(x) for x in CONTEXT.gens()])
+    assert any(x != y for x, y in sides(instance(FALSE), lambda: next(variables)))
+
+
+def test_sampling_of_a_proof_that_uses_it():
+    done = misled(FALSE)
+    (found,) = [s for s in sample_rules(done.proof, {}, {**RULES, FALSE.name: FALSE}) if s.rule == FALSE.name]
+    assert found.disagreement is not None
+
+
+def test_the_checker_that_does_not_know_it():
+    done = misled(FALSE)
+    assert any("no rule `false.quotient`" in str(r) for r in check(done.proof, RULES, PROGRAM, done.program))
+
+
+def test_the_checker_where_it_takes_the_name_of_a_true_rule():
+    """The optimizer's table is wrong, the checker's is not."""
+    true = RULES["div.mul-right"]
+    wrong = Rule(true.name, FALSE.left, FALSE.right, FALSE.conditions, true.law)
+    done = optimize(PROGRAM, "f", {}, rules=(*(r for r in RULES.values() if r.name != true.name), wrong))
+    assert done.program.functions["f"].bindings == ()
+    assert any("does not match" in str(r) for r in check(done.proof, RULES, PROGRAM, done.program))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("(sum x)", "x"), ("(add :type t x x)", "(sum :type t x)"), ("(div :type t x y)", "(dot :type t x y)")],
+)
+def test_types(left: str, right: str):
+    """A rule whose sides have different types makes no node: either it never fires, or the engine stops."""
+    lines = "a : ℝ[] = sum x\nb : ℝ[3] = add x, x\nc : ℝ[3] = div b, y\nd : ℝ[3] = mul c, a"
+    program = read(f"fn f(x : ℝ[3], y : ℝ[3]) -> ℝ[3] {{\n{lines}\nreturn d\n}}\n")
+    rule = Rule("false.type", left, right, (), "false: the sides have different types")
+    try:
+        done = optimize(program, "f", {}, rules=(*RULES.values(), rule))
+    except PreskBug:
+        return
+    assert dict(done.report.fired).get(rule.name, 0) == 0
+    assert check(done.proof, RULES, program, done.program) == []
+
+
+def test_a_true_table_is_accepted():
+    """The same program without the false rule."""
+    done = optimize(PROGRAM, "f", {})
+    assert check(done.proof, RULES, PROGRAM, done.program) == []
+    flat = Session(str(EXAMPLES / "mlp.psk")).flat("mse_grad")
+    done = optimize(flat, "mse_grad", {"B": 2, "D": 4})
+    assert all(s.disagreement is None for s in sample_rules(done.proof, flat.modules))
