@@ -35,8 +35,11 @@ from presk_rel.egraph.checker_rules import (
     Bound,
     Sexp,
     attributes,
+    axis_length,
     constant_fact,
+    dimension_fact,
     entries,
+    evaluate,
     parts,
     read,
     tensors,
@@ -46,6 +49,7 @@ from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.proof import CongruenceStep, FoldStep, Lemma, Proof, RuleStep, Step, Term
 from presk_rel.egraph.rule import Rule
 from presk_rel.elab.ty import SCALAR_REAL, Real, Type
+from presk_rel.smt.linear import Linear, constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +268,21 @@ class _Checker:
                 return without_axis(name_of_axis, large, small)
             case "tensors", [_]:
                 return tensors(types[0])
+            case "length", [int() as term, axis, Linear() as length]:
+                return axis_length(self.proof.terms[term].type, axis) == length
+            case (("at-most" | "less" | "equal"), _):
+                left, right = (self.dimension(a, bound) for a in arguments)
+                return dimension_fact(str(name), left, right)
             case "entries", [ty, Fraction() as count]:
                 return isinstance(ty, Real) and count != 0 and entries(ty) == count
             case _:
                 return constant_fact(str(name), values)
+
+    @staticmethod
+    def dimension(sexp: Sexp, bound: Bound) -> object:
+        """A dimension in a condition: a variable, or a number."""
+        value = evaluate(sexp, bound, rational=False)
+        return constant(value) if isinstance(value, int) else value
 
     def as_inferred(self, pattern: Sexp, index: int, *, whole: bool) -> bool:
         """Whether every operation of a pattern below its root has the type that Core's typing rules give it."""

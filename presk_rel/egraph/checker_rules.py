@@ -9,15 +9,15 @@ from fractions import Fraction
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import same
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Params, Real, TupleOf
-from presk_rel.smt.linear import constant
+from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf
+from presk_rel.smt.linear import Linear, constant
 
 Sexp = str | list["Sexp"]
 Bound = Mapping[str, object]
 
 KEYWORDS = {
-    "axis?": (":axis", ":axis?"), "axis": (":axis",), "name": (":name",), "int": (":n", ":index"),
-    "rational": (":value",), "dim": (":dim",), "spec": (":spec", ":spec2", ":spec3"),
+    "axis?": (":axis", ":axis?"), "axis": (":axis", ":axis2"), "name": (":name", ":name2"), "int": (":n", ":index"),
+    "rational": (":value",), "dim": (":dim", ":dim2"), "place": (":place",), "spec": (":spec", ":spec2", ":spec3"),
 }  # fmt: skip
 
 
@@ -74,6 +74,10 @@ def evaluate(sexp: Sexp, bound: Bound, *, rational: bool) -> object:
 
 def arithmetic(name: str, values: list[object]) -> object:
     match name, values:
+        case "+", [Linear() as a, Linear() as b]:
+            return a + b
+        case "-", [Linear() as a, Linear() as b]:
+            return a - b
         case "+", [Fraction() | int() as a, Fraction() | int() as b]:
             return a + b
         case "-", [Fraction() | int() as a, Fraction() | int() as b]:
@@ -90,6 +94,34 @@ def arithmetic(name: str, values: list[object]) -> object:
             return abs(a)
         case _:
             raise ValueError(f"no arithmetic `{name}` of {values}")
+
+
+# ----------------------------------------------------------------------------------------------------- dimensions
+
+
+def axis_length(ty: object, name: object) -> Linear | None:
+    """The length of the axis of this name."""
+    axes = ty.shape.axes if isinstance(ty, Real | Mask | Idx) else ()
+    found = [a.length for a in axes if a.name == name and name]
+    return found[0] if len(found) == 1 else None
+
+
+def dimension_fact(name: str, left: object, right: object) -> bool:
+    """An order of dimensions, whatever naturals the symbols stand for: no coefficient of the difference is negative, so
+    it is least where all are 0."""
+    if not isinstance(left, Linear) or not isinstance(right, Linear):
+        return False
+    difference = right - left
+    rising = all(c > 0 for _, c in difference.terms)
+    match name:
+        case "at-most":
+            return rising and difference.const >= 0
+        case "less":
+            return rising and difference.const > 0
+        case "equal":
+            return not difference.terms and difference.const == 0
+        case _:
+            return False
 
 
 # ---------------------------------------------------------------------------------------------------------- facts

@@ -8,7 +8,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -18,9 +18,11 @@ from presk_rel.core.shapes import same
 from presk_rel.egraph.patterns import Apply, Kind, PatternError, Sexp, parse, read_rule, read_sexp
 from presk_rel.egraph.rule import Rule
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Params, Real, TupleOf, Type
+from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type
+from presk_rel.smt.linear import Linear, constant
+from presk_rel.smt.solver import AtMost, Equal, Less, decide_by_normal_form
 
-Parameter = Literal["operand", "type", "rational", "int", "name", "spec", "application"]
+Parameter = Literal["operand", "type", "rational", "int", "name", "spec", "dim", "application"]
 """`operand`: a term or shape variable, or `root` for the whole left side; `application`: a primitive over variables."""
 SHORT = 2**512
 """Constants are folded while they are shorter: `cⁿ` of `cⁿ` would not end otherwise."""
@@ -61,6 +63,10 @@ _ROWS = (
     ConditionRow("as-inferred", (), "type fact", "all parts of the left side have the types of their typing rules"),
     ConditionRow("of-matrices", ("spec", "name"), "constant", "{0} is {1} in the last two axes of each, others alike"),
     ConditionRow("last-axis", ("name", "spec"), "constant", "{0} is the last axis of the result of {1}"),
+    ConditionRow("length", ("operand", "name", "dim"), "type fact", "the axis {1} of {0} has the length {2}"),
+    ConditionRow("at-most", ("dim", "dim"), "Z3", "{0} ≤ {1}"),
+    ConditionRow("less", ("dim", "dim"), "Z3", "{0} < {1}"),
+    ConditionRow("equal", ("dim", "dim"), "Z3", "{0} = {1}"),
     ConditionRow("distinct", ("name", "name"), "constant", "{0} and {1} differ"),
     ConditionRow("nonzero", ("rational",), "constant", "{0} ≠ 0"),
     ConditionRow("positive", ("rational",), "constant", "{0} > 0"),
@@ -132,6 +138,8 @@ def variables(rule: Rule) -> dict[str, Kind]:
         for param, arg in zip(condition.row.params, condition.args, strict=True):
             if isinstance(arg, str) and param in ("type", "rational") and arg not in kinds:
                 kinds[arg] = "type" if param == "type" else "rational"
+            if isinstance(arg, str) and condition.row.name == "length" and param == "dim":
+                kinds.setdefault(arg, "dim")
     return kinds
 
 
@@ -192,3 +200,34 @@ def without_axis(name: str, large: Type, small: Type) -> bool:
         return False
     kept = [i for i, a in enumerate(large.shape.axes) if a.name != name]
     return len(kept) + 1 == len(large.shape.axes) and align(small.shape, large.shape, same) == tuple(kept)
+
+
+# ------------------------------------------------------------------------------------------------ dimensions
+
+
+def axis_length(ty: Type, name: object) -> Linear | None:
+    """The length of the axis of this name, if there is one."""
+    if not isinstance(ty, Real | Mask | Idx):
+        return None
+    return next((a.length for a in ty.shape.axes if a.name is not None and a.name == name), None)
+
+
+_ORDERS: dict[str, type[AtMost] | type[Less] | type[Equal]] = {"at-most": AtMost, "less": Less, "equal": Equal}
+
+
+def order(condition: Condition, values: Mapping[str, object]) -> AtMost | Less | Equal:
+    """A condition on dimensions as a question to the solver; a number stands for itself."""
+    left, right = (_dimension(str(a), values) for a in condition.args)
+    return _ORDERS[condition.row.name](left, right)
+
+
+def _dimension(text: str, values: Mapping[str, object]) -> Linear:
+    value = values.get(text)
+    return value if isinstance(value, Linear) else constant(int(text))
+
+
+def discharged_by(condition: Condition, values: Mapping[str, object]) -> str:
+    """How a condition that holds is decided: of an order of dimensions, whether the normal form is enough."""
+    if condition.row.name not in _ORDERS:
+        return condition.row.decided_by
+    return "normal form" if decide_by_normal_form(order(condition, values)) else "Z3"

@@ -13,6 +13,7 @@ from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.patterns import ABSENT, Apply, Attribute, Compute, Literal_, Name, Pattern
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rule import Rule
+from presk_rel.smt.linear import Linear
 
 Value = TermId | TypeId | Attr
 """By the kind of the variable: the term of a `term` or `shape`, the interned type of a `type`, an attribute."""
@@ -68,8 +69,16 @@ def attribute(attr: Attribute, values: dict[str, Value]) -> Attr:
             assert_never(attr)
 
 
-def compute(operator: str, args: list[Attr]) -> int | Fraction:
-    """Attribute arithmetic: `+ - * /`, unary `-`, `pow c n`, and `rational n` (a natural as a rational)."""
+def compute(operator: str, args: list[Attr]) -> int | Fraction | Linear:
+    """Attribute arithmetic: `+ - * /`, unary `-`, `pow c n`, and `rational n` (a natural as a rational); of dimensions
+    `+` and `-`."""
+    match operator, args:
+        case "+", [Linear() as a, Linear() as b]:
+            return a + b
+        case "-", [Linear() as a, Linear() as b]:
+            return a - b
+        case _:
+            pass
     numbers = [a for a in args if isinstance(a, (int, Fraction))]
     match operator, numbers:
         case "+", [a, b]:

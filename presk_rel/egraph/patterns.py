@@ -33,11 +33,11 @@ part of a proof's substitution."""
 
 _KEYWORDS: dict[AttrKind, tuple[str, ...]] = {
     "axis?": (":axis", ":axis?"),
-    "axis": (":axis",),
-    "name": (":name",),
+    "axis": (":axis", ":axis2"),
+    "name": (":name", ":name2"),
     "int": (":n", ":index"),
     "rational": (":value",),
-    "dim": (":dim",),
+    "dim": (":dim", ":dim2"),
     "spec": (":spec", ":spec2", ":spec3"),
     "place": (":place",),
 }
@@ -229,9 +229,15 @@ def _collect_attribute(attr: Attribute, kind: AttrKind, kinds: dict[str, Kind], 
             assert_never(attr)
 
 
+_AXES: frozenset[Kind] = frozenset(("axis", "place", "name"))
+"""What names an axis: one variable may stand in all of these places."""
+
+
 def _declare(name: str, kind: Kind, kinds: dict[str, Kind], rule: Rule) -> None:
     known = kinds.setdefault(name, kind)
     if (known, kind) == ("shape", "term"):
         kinds[name] = "term"
+    elif known != kind and {known, kind} <= _AXES:
+        kinds[name] = "axis"
     elif known != kind and (known, kind) != ("term", "shape"):
         raise PatternError(f"{rule.name}: `{name}` is both {kinds[name]} and {kind}")

@@ -18,13 +18,22 @@ from presk_rel.core.ir import Attr
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.closure import Closure
-from presk_rel.egraph.conditions import TYPE_FACTS, Condition, read_conditions, read_guards, without_axis
+from presk_rel.egraph.conditions import (
+    TYPE_FACTS,
+    Condition,
+    axis_length,
+    order,
+    read_conditions,
+    read_guards,
+    without_axis,
+)
 from presk_rel.egraph.instances import Instance, Value, attribute, instantiate
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.patterns import ABSENT, Apply, Attribute, Name, Pattern, read_rule
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
+from presk_rel.smt.solver import Proven, Solver
 
 _COMMUTING = ("add", "mul")
 
@@ -78,6 +87,7 @@ class _Finder:
     terms: Terms
     closure: Closure
     rules: dict[str, list[Rule]]
+    solver: Solver = field(default_factory=Solver)
     becomes: dict[TermId, TermId] = field(default_factory=dict[TermId, TermId])
 
     def visit(self, term: TermId) -> None:
@@ -176,12 +186,14 @@ class _Finder:
                 return False
         if not all(self.condition(c, rule, values) for c in (*read_conditions(rule), *read_guards(rule))):
             return False
-        return self.fits(read_rule(rule).right, values)
+        side = read_rule(rule)
+        assert isinstance(side.left, Apply)
+        return self.fits(side.right, values, self._number(values[side.left.type.name]))
 
-    def fits(self, right: Pattern, values: dict[str, Value]) -> bool:
-        assert isinstance(right, Apply)
+    def fits(self, right: Pattern, values: dict[str, Value], own: int) -> bool:
+        if isinstance(right, Name):
+            return self.terms.type[self._number(values[right.name])] == own
         attrs = tuple(attribute(a, values) for a in right.attrs)
-        own = self._number(values[right.type.name])
         operands = tuple(self.terms.type[self._number(values[a.name])] for a in right.args if isinstance(a, Name))
         return self.terms.table.fits(right.op, attrs, operands, own)
 
@@ -212,6 +224,11 @@ class _Finder:
             case "last-axis", (str(a), str(p)):
                 spec = ein_spec(str(values[p]))
                 return spec is not None and spec.result[-1:] == (values[a],)
+            case "length", (str(x), str(a), str(n)):
+                found = axis_length(table.types[self.terms.type[self._number(values[x])]], values[a])
+                return found is not None and values.setdefault(n, found) == found
+            case (("at-most" | "less" | "equal"), _):
+                return isinstance(self.solver.prove(order(c, values)), Proven)
             case name, _:
                 raise PreskBug("egraph", f"{rule.name}: no way to recognise by `{name}`")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from presk_rel.egraph.conditions import Condition, read_conditions, variables
+from presk_rel.egraph.conditions import Condition, discharged_by, read_conditions, variables
 from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.patterns import HIDDEN
 from presk_rel.egraph.proof import CongruenceStep, FoldStep, Proof, RuleStep, Step, TermId
@@ -111,7 +111,7 @@ class _Writer:
                 {
                     "condition": c.text,
                     "meaning": self._meaning(c, values, {k: v for k, v in kinds.items() if k[0] != HIDDEN}, left),
-                    "decided_by": c.row.decided_by,
+                    "decided_by": discharged_by(c, values),
                 }
                 for c in read_conditions(rule)
             ),
@@ -126,6 +126,8 @@ class _Writer:
         for arg in c.args:
             if not isinstance(arg, str):
                 shown.append(c.text.removeprefix("(").split(" ", 1)[1].rsplit(" ", 1)[0])
+            elif arg not in values and arg not in kinds and arg != "root":
+                shown.append(arg)
             elif arg == "root":
                 shown.append(self.text.short(left))
             else:

@@ -25,7 +25,7 @@ from presk_rel.egraph.denote_terms import Terms
 from presk_rel.egraph.optimize import optimize
 from presk_rel.egraph.patterns import read_rule
 from presk_rel.egraph.rule import Rule
-from presk_rel.egraph.rules import RULES
+from presk_rel.egraph.rules import FAMILIES, RULES
 from presk_rel.elab.ty import SCALAR_REAL, Axis, Mask, Real, Shape
 from presk_rel.exec.exact.balls import Balls
 from presk_rel.exec.exact.interp import Interpreter
@@ -168,7 +168,8 @@ def masked(program: Program) -> bool:
     return any(isinstance(p.type, Mask) for p in program.functions["left"].params)
 
 
-RECOGNISED = [r for r in RULES.values() if r.ruleset == "recognise"]
+RECOGNISED = [r for r in RULES.values() if r.ruleset == "recognise" and r not in FAMILIES["dimensions"]]
+"""Those of the family `dimensions` are in `test_dimensions`."""
 SAMPLED = [r for r in RECOGNISED if not r.name.startswith("stack.of-") or int(r.name.split("-")[1]) < 5]
 
 

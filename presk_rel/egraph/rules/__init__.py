@@ -9,6 +9,7 @@ from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import (
     arithmetic,
     composites,
+    dimensions,
     factors,
     functions,
     linear,
@@ -35,6 +36,7 @@ _FAMILIES: dict[str, tuple[Rule, ...]] = {
     "piecewise": piecewise.RULES,
     "trees": trees.RULES,
     "composites": composites.RULES,
+    "dimensions": dimensions.RULES,
 }
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
