@@ -55,6 +55,7 @@ ROWS = {
     "medium": gpt(1024, 256, 8, 6, 128, 8, 11),
 }
 QUICK = ("mlp4",)
+TIERS = ("emit", "inductor")
 
 
 # ------------------------------------------------------------------------------------------------------- gradients
@@ -81,7 +82,7 @@ def gradient(name: str, row: Row, against: list[str], clock: Callable[[], float]
 
     program = program_of(row)
     exact = bound(program, row, "emit", "f64", device)
-    handles = {tier: bound(program, row, tier, "f32", device) for tier in ("emit", "inductor")}
+    handles = {tier: bound(program, row, tier, "f32", device) for tier in TIERS}
     sides: dict[str, Callable[[], Any]] = {a: BASELINES[a](program, handles["emit"]) for a in against}
     sides |= handles
     torch: Any = import_module("torch")
@@ -118,17 +119,14 @@ def leaves(torch: Any, tree: Any) -> list[Any]:
 
 
 def optimizer(row: Row, clock: Callable[[], float], device: str) -> dict[str, Any]:
-    """Clip and AdamW, from the program's `adamw.step`, against torch's own on the same parameters."""
+    """Clip and AdamW, from the program's `adamw.step` in both tiers, against torch's own on the same parameters."""
     from presk_rel.api.bench import interleaved, interval
 
     torch: Any = import_module("torch")
     program = program_of(row)
-    step = program.compile("adamw.step", {"T": row.dims["T"]}, dtype="f32", tier="emit", device=device)
     grad = bound(program, row, "emit", "f32", device)
-    θ, g = grad.params["θ"], grad.result
-    step.bind(θ=θ, g=g, s=(zeros(torch, θ), zeros(torch, θ)), t=1, total=10**6)
-    parameters = [torch.nn.Parameter(x.float().to(device)) for x in leaves(torch, θ)]
-    grads = [x.float().to(device) for x in leaves(torch, g)]
+    parameters = [torch.nn.Parameter(x.float().to(device)) for x in leaves(torch, grad.params["θ"])]
+    grads = [x.float().to(device) for x in leaves(torch, grad.result)]
     theirs = torch.optim.AdamW(parameters, lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, foreach=True)
 
     def torch_step() -> None:
@@ -137,18 +135,28 @@ def optimizer(row: Row, clock: Callable[[], float], device: str) -> dict[str, An
         torch.nn.utils.clip_grad_norm_(parameters, 1.0, foreach=True)
         theirs.step()
 
+    sides = {"foreach": torch_step, **{tier: stepping(torch, program, row, grad, tier) for tier in TIERS}}
+    samples = interleaved(sides, row.runs, grad.compiled.device, clock)
+    medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
+    return {"medians": medians, "intervals": {n: interval(s) for n, s in samples.items()}}
+
+
+def stepping(torch: Any, program: Any, row: Row, grad: Any, tier: str) -> Callable[[], None]:
+    """A training step's update: the number of the step is new each time, parameters and moments advance in place."""
+    step = program.compile("adamw.step", {"T": row.dims["T"]}, dtype="f32", tier=tier, device=grad.device)
+    θ = copied(torch, grad.params["θ"], torch.clone)
+    moments = tuple(copied(torch, θ, torch.zeros_like) for _ in range(2))
+    step.bind(θ=θ, g=grad.result, s=moments, t=1, total=10**6)
     count = iter(range(1, sys.maxsize))
 
-    def presk_step() -> None:
-        step.bind(t=next(count), total=10**6).advance()
+    def run() -> None:
+        step.bind(t=next(count)).advance()
 
-    samples = interleaved({"foreach": torch_step, "presk": presk_step}, row.runs, step.compiled.device, clock)
-    medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
-    return {"medians": medians, "intervals": {n: interval(s) for n, s in samples.items()}, "kernels": step.kernels}
+    return run
 
 
-def zeros(torch: Any, tree: Any) -> Any:
-    return {k: zeros(torch, v) for k, v in tree.items()} if isinstance(tree, dict) else torch.zeros_like(tree)
+def copied(torch: Any, tree: Any, f: Callable[[Any], Any]) -> Any:
+    return {k: copied(torch, v, f) for k, v in tree.items()} if isinstance(tree, dict) else f(tree)
 
 
 # ----------------------------------------------------------------------------------------------------------- table
@@ -165,8 +173,8 @@ def line(found: dict[str, Any]) -> list[str]:
     for name, median in medians.items():
         low, high = intervals[name]
         cells.append(f"| {micro(median)} ({micro(low)} … {micro(high)}) ")
-    others = [n for n in medians if n not in ("emit", "inductor", "presk")]
-    for tier in ("emit", "inductor"):
+    others = [n for n in medians if n not in TIERS]
+    for tier in TIERS:
         cells.append(f"| {', '.join(f'{medians[o] / medians[tier]:.2f}×' for o in others)} ")
     return ["".join(cells) + f"| {max(found['errors'].values()):.0e} |"]
 
@@ -203,7 +211,7 @@ def main() -> None:
     names = QUICK if options.quick else tuple(options.rows.split(","))
     against = options.against.split(",")
     print("; ".join(f"{k} {v}" for k, v in machine().items()) + f"; clock {options.clock}")
-    sides = " | ".join([*against, "emit", "inductor"])
+    sides = " | ".join([*against, *TIERS])
     print(f"| row | {sides} | emit is | inductor is | error |\n|{'---|' * (len(against) + 6)}")
     results: list[dict[str, Any]] = []
     for name in names:
