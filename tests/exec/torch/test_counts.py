@@ -68,7 +68,7 @@ def _marked(path: Path) -> Any:
     return pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
 
 
-@pytest.mark.parametrize("path", map(_marked, FILES))
+@pytest.mark.parametrize("path", [_marked(p) for p in FILES])
 def test_examples(path: Path):
     session = Session(str(path), CONSTS.get(path.stem, {}), mode="training")
     for k, (name, dims) in enumerate(entries(session)):
