@@ -267,7 +267,7 @@ CALLS: dict[str, Call] = {
     **_torch("scalar_tensor", _scalar, ""),
     "torch.tril": Call(_dense_like),
     "torch.arange": Call(_arange),
-    "torch.embedding": Call(_embedding, into=("torch.ops.aten.embedding.out", "out")),
+    "torch.embedding": Call(_embedding),
     "torch.native_layer_norm": Call(_layer_norm, into=("torch.ops.aten.native_layer_norm.out", "out0", "out1", "out2")),
     "torch.nn.functional.gelu": Call(_like, into=("torch._C._nn.gelu", "out")),
     "torch.nn.functional.cross_entropy": Call(_cross_entropy, launches=2),

@@ -70,6 +70,8 @@ class Families:
         makers = {p.name: s for s in self.graph.steps for p in s.results if p is not None}
         for members in family:
             found += self.onwards([self.views(x, readers) for x in members])
+            if len({x.root for x in members} - self.inputs) == len(members):
+                found += self.onwards([self.views(replace(x, name=x.root), readers) for x in members])
             back = [self.source(x, makers) for x in members]
             if all(s is not None and not s.view for s in back):
                 found.append([_name(s) for s in back if s is not None])

@@ -112,7 +112,7 @@ def pointwise(arrays: Sequence[Array], dtype: str) -> Array:
     sizes = broadcast(a.sizes for a in arrays)
     full = [expanded(a, sizes).strides for a in arrays]
     same = {f for f, a in zip(full, arrays) if a.sizes == sizes}
-    if len(same) == 1 and len(full) == sum(a.sizes == sizes for a in arrays) and _dense_in_some_order(sizes, *same):
+    if len(same) == 1 and len(full) == sum(a.sizes == sizes for a in arrays) and dense_in_some_order(sizes, *same):
         return Array(sizes, same.pop(), dtype)
     order = _sorted_axes(sizes, full)
     strides, step = [0] * len(sizes), 1
@@ -122,7 +122,8 @@ def pointwise(arrays: Sequence[Array], dtype: str) -> Array:
     return Array(sizes, tuple(strides), dtype)
 
 
-def _dense_in_some_order(sizes: Sizes, strides: Sizes) -> bool:
+def dense_in_some_order(sizes: Sizes, strides: Sizes) -> bool:
+    """Whether the entries fill memory without gaps."""
     step = 1
     for stride, n in sorted((s, n) for s, n in zip(strides, sizes) if n != 1):
         if stride != step:

@@ -21,6 +21,7 @@ from typing import Any, cast
 from presk_rel.exec.torch.calls import POINTWISE
 from presk_rel.exec.torch.families import Families
 from presk_rel.exec.torch.flatten import flattened
+from presk_rel.exec.torch.gather import gathered
 from presk_rel.exec.torch.graph import FAMILY, Graph
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.memory import Memory, Place, arrays
@@ -102,6 +103,7 @@ class _Planner:
         graph.steps = _needed(graph.steps, {x.name for x in graph.returned})
         made = [p for s in graph.steps if not s.view for p in s.results if p is not None and p.fixed]
         graph.sizes = {p.name: (p.entries, p.dtype) for p in made}
+        gathered(graph)
         flattened(graph, arenas)
         for step in graph.steps[::-1]:
             if step.function in ("torch.stack", "torch.cat"):

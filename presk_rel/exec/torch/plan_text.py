@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from presk_rel.exec.torch.graph import FAMILY
-from presk_rel.exec.torch.layouts import Array
+from presk_rel.exec.torch.layouts import Array, dense
 from presk_rel.exec.torch.memory import Memory, Place
 from presk_rel.exec.torch.trace import COPY, Dtype, Step, Verbatim
 
@@ -89,13 +89,15 @@ class Text:
         else:
             names = ", ".join("_" if p is None else p.name for p in step.results)
             target = f"{names}, " if len(step.results) > 1 else names
-            self.running.append(f"{target} = {self.called(step)}")
+            self.running.append(f"{target} = {self.called(step, hoisted=True)}")
 
     def buffer(self, x: Array) -> None:
         place = self.memory.at[x.root]
         whole = self.memory.pools[place.buffer][0] == x.entries
         flat = place.buffer if whole else f"{place.buffer}.narrow(0, {place.offset}, {x.entries})"
-        self.made.append(f"{x.name} = {flat}.view({x.sizes})")
+        ordered = x.strides == dense(x.sizes)
+        view = f"view({x.sizes})" if ordered else f"as_strided({x.sizes}, {x.strides})"
+        self.made.append(f"{x.name} = {flat}.{view}")
 
     def copy(self, step: Step, into: Array) -> None:
         x = cast("Array", step.args[0])
@@ -140,11 +142,14 @@ class Text:
             self.made.append(f"{self.functions[name]} = {whole}")
         return self.functions[name]
 
-    def called(self, step: Step) -> str:
+    def called(self, step: Step, *, hoisted: bool = False) -> str:
+        """The call as it is traced; with its function looked up once."""
         shown = [self.shown(a) for a in step.args]
         shown += [f"{k}={self.shown(v)}" for k, v in step.keywords.items()]
         if not step.method:
-            return f"{step.function}({', '.join(shown)})"
+            of_aten = step.function.startswith("torch.ops.aten.")
+            name = self.function(f"{step.function}.default" if of_aten else step.function) if hoisted else step.function
+            return f"{name}({', '.join(shown)})"
         of, *rest = shown
         return f"{of}.{step.function}" if step.function in ("mT", "T") else f"{of}.{step.function}({', '.join(rest)})"
 
