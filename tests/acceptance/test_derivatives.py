@@ -118,7 +118,7 @@ def test_neither_kept_residuals_nor_unrolled_stacks_change_a_digit(name: str, mo
     path.write_text(TEXTS[name], encoding="utf-8")
     consts = SMALL_GPT if name == "dropout" else {}
     made = {form: Session(str(path), consts, mode=mode, **options) for form, options in FORMS.items()}
-    for dtype in ("f64", "f32"):
+    for dtype in ("f64", "f32", "bf16"):
         for form in ("store", "store, unrolled"):
             assert bits(made[form], dtype) == bits(made[form.replace("store", "recompute")], dtype)
     digits = [texts(s.run_exact("loss_grad", REQUEST, Options(bits=128)).value) for s in made.values()]

@@ -138,7 +138,7 @@ def in_torch(s: Session, of: str, d: Differentiated, kind: str) -> Any:
 
 def test_kept_residuals_change_no_bit_on_torch(path: Path) -> None:
     kept, computed = (Session(str(path), SMALL.get(path.name, {}), remat=r) for r in ("store", "recompute"))
-    dtypes: tuple[Dtype, ...] = ("f64", "f32")
+    dtypes: tuple[Dtype, ...] = ("f64", "f32", "bf16")
     for of, kind in derivatives(kept):
         entry = f"{of}.{kind}"
         if kind == "pushforward" or entry not in computed.differentiated.functions:
