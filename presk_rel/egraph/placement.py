@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 
 from presk_rel.egraph.closure import Closure
-from presk_rel.egraph.conditions import SHORT, is_real, read_conditions
+from presk_rel.egraph.conditions import SHORT, is_real, read_conditions, variables
 from presk_rel.egraph.instances import Instance, Value, instantiate
 from presk_rel.egraph.language import Head, HeadId, Terms
 from presk_rel.egraph.op_types import TypeId
@@ -314,7 +314,7 @@ class _Placer:
         sides = read_rule(RULES[rule])
         assert isinstance(sides.left, Apply)
         own = values.get("t", self.scalar)  # of whatever has no type of its own
-        needed = {k: values.get(k, own) for k in sides.kinds}
+        needed = {k: values.get(k, own) for k in variables(RULES[rule])}
         left, right = (instantiate(self.terms, side, needed) for side in (sides.left, sides.right))
         self.closure.add(Instance(RULES[rule], needed, left, right))
 
