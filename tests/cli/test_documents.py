@@ -39,6 +39,17 @@ def commands() -> Iterator[tuple[str, str]]:
         yield from ((document.name, c) for c in dict.fromkeys(found))
 
 
+def links() -> Iterator[tuple[str, str]]:
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                yield document.name, target
+
+
+def written(document: str) -> Path:
+    return next(d for d in DOCUMENTS if d.name == document)
+
+
 @pytest.fixture(autouse=True)
 def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -58,6 +69,16 @@ def test_a_block_shows_what_is_printed(document: str, command: str, shown: str) 
 def test_a_command_runs(document: str, command: str) -> None:
     ran = presk(*shlex.split(command))
     assert ran.status == 0, ran.err
+
+
+@pytest.mark.parametrize(("document", "target"), list(links()))
+def test_a_link_leads_somewhere(document: str, target: str) -> None:
+    path, _, heading = target.partition("#")
+    found = written(document).parent / path if path else written(document)
+    assert found.exists(), target
+    if heading:
+        titles = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+        assert heading in {re.sub(r"[^\w\- ]", "", t).strip().lower().replace(" ", "-") for t in titles}, target
 
 
 def test_every_command_has_its_paragraph() -> None:
