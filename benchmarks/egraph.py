@@ -3,7 +3,7 @@
     python benchmarks/egraph.py [--rounds 3]
 
 Prints the processor seconds of `optimize` (saturate, extract, prove and all else) for generated gradients of about
-2,000 and 20,000 bindings, with their ratio, which is to be at most 15. (Against torch.compile: benchmarks/optimizer.py.)
+2,000 and 20,000 bindings, with their ratio, which is to be at most 15. (Against torch: benchmarks/optimizer.py.)
 """
 
 from __future__ import annotations

@@ -92,6 +92,13 @@ def test_structural_zeros_are_exact():
     assert value(scalar("e = exp x", "d = sub e, e", "y = heaviside d"), x="2") == "0"
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
+def test_powers_of_what_is_not_known_to_be_zero(n: int):
+    """sin² + cos² - 1 is a ball around 0 at every precision, and so are its powers."""
+    lines = ("s = sin x", "c = cos x", "u = mul s, s", "v = mul c, c", "w = add u, v", "i = const 1", "z = sub w, i")
+    assert value(scalar(*lines, f"p = pow {n} z"), x="2") == "0"
+
+
 def test_a_decimal_tie_goes_to_the_even_digit():
     """0.1 + 0.15 is 0.25, in the middle of 0.2 and 0.3; its ball never tells."""
     found = scalar("a = const 0.15", "y = add x, a")

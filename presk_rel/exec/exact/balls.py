@@ -225,7 +225,7 @@ class Balls:
             return repeat(ONE, x.shape)
         cut = distinct(x)
         entries = cut.ravel().tolist()
-        result = [e * e for e in entries] if n == 2 else [e**n for e in entries]
+        result = [_power(e, n) for e in entries]
         return repeat(filled(result, cut.shape), x.shape)
 
     def binary(self, op: str, x: Array, y: Array, site: Site) -> Array:
@@ -291,6 +291,19 @@ class Balls:
 
 def _is_zero(x: Array) -> bool:
     return is_constant(x) and only(x).is_zero()
+
+
+def _power(x: Ball, n: int) -> Ball:
+    """xⁿ, n > 0. (FLINT's own power of a ball around 0 is no number.)"""
+    if not x.contains(0):
+        return x**n
+    result = None
+    while n:
+        if n & 1:
+            result = x if result is None else result * x
+        x = x * x
+        n >>= 1
+    return result
 
 
 def _zero_operand(op: str, x: Array, y: Array, shape: tuple[int, ...]) -> Array | None:
