@@ -25,6 +25,7 @@ from presk_rel.egraph.conditions import (
     order,
     read_conditions,
     read_guards,
+    variables,
     without_axis,
 )
 from presk_rel.egraph.instances import Instance, Value, attribute, instantiate
@@ -179,8 +180,11 @@ class _Finder:
         """Whether the match is an instance: operands read for their type have that of their variable (bound here where
         nothing else binds it), all conditions and guards hold, and the right side has the type of the left."""
         types, values = self.terms.type, match.values
+        kinds = variables(rule)
+        read = [v for n, v in values.items() if kinds.get(n) == "term" and isinstance(v, int)]
         for name, arg in match.shapes:
-            known = values.setdefault(name, arg)
+            here = next((v for v in read if types[v] == types[arg]), arg)  # so that nothing is computed for its type
+            known = values.setdefault(name, here)
             assert isinstance(known, int)
             if types[known] != types[arg]:
                 return False

@@ -299,7 +299,7 @@ class Tracer:
         """Record a step and name its results."""
         several = isinstance(found, tuple)
         parts = cast("tuple[Array | None, ...]", found if several else (found,))
-        into = self.buffers and row is not None and bool(row.into)
+        into = self.buffers and row is not None and bool(row.into) and None not in parts  # torch writes all or none
         source = args[0] if args and isinstance(args[0], Array) and launches == 0 else None
         named_parts = tuple(None if p is None else self.named(p, source, into) for p in parts)
         self.launches += launches
