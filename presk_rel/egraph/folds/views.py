@@ -80,7 +80,9 @@ class View:
         return (_without_operands(b.op), args, b.type)
 
     def type_of(self, ref: Ref) -> Type:
-        return part_type(self.types[ref[0]], ref[1])
+        """As its first projection declares it: that may name axes which the whole leaves unnamed."""
+        found = self.called.get(ref)
+        return found.type if found is not None else part_type(self.types[ref[0]], ref[1])
 
     def read(self, b: Binding) -> list[Ref]:
         """All parts of all operands, each once."""
