@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from presk_rel.core.ir import Binding, Fold, Function, Prim, Var, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.folds.views import Parts, Path, Ref, View
+from presk_rel.elab.ty import Type
 from presk_rel.smt.linear import Linear
 
 AGAIN = "'again"
@@ -137,8 +138,16 @@ class Planner:
         after, before = body.parts[body.function.ret], view.parts[fold.acc]
         last = sorted({p[1:] if fold.scan else p for p in results if not fold.scan or p[0] == 0})
         stacks = sorted({p[1:] for p in results if fold.scan and p[0] == 1})
-        invariant = frozenset(p for p, ref in after.items() if ref == (acc, p) and p not in stacks)
-        rep = _representatives(before, after, acc)
+        read = {p: (b.name, (0, *p) if fold.scan else p) for p in after}
+        invariant = frozenset(
+            p
+            for p, ref in after.items()
+            if ref == (acc, p)
+            and p not in stacks
+            and (p not in last or view.type_of(before[p]) == view.type_of(read[p]))
+        )
+        types = {p: (view.type_of(read[p]), body.type_of((acc, p)), body.type_of(after[p])) for p in after}
+        rep = _representatives(before, after, acc, types)
         kept = {rep[p] for p in (*last, *stacks) if p not in invariant}
         while True:
             plan = self.plan(fold.body, frozenset(kept))
@@ -162,31 +171,36 @@ def fold_reads(view: View, plan: FoldPlan) -> list[Ref]:
     _, moved = body_operands(view, plan, plan.body.needed(plan.hoisted))
     given = view.parts[plan.fold.acc]
     starts = [given[p] for p in (*plan.kept, *(q for q in plan.last if q in plan.invariant))]
-    return list(dict.fromkeys([*stacked, *extras, *moved, *starts]))
+    return list(dict.fromkeys([*(ref for ref, _ in (*stacked, *extras, *moved)), *starts]))
 
 
-def body_operands(view: View, plan: FoldPlan, wanted: Wanted) -> tuple[dict[Ref, list[Ref]], dict[Ref, list[Ref]]]:
-    """The stacked parts and the extras that are read, each with the body's refs for it; a part of the accumulator that
-    never changes is an extra."""
+Operands = dict[tuple[Ref, Type], list[Ref]]
+"""Parts of the function that a fold is in, as the types that its body knows, with the body's refs for them."""
+
+
+def body_operands(view: View, plan: FoldPlan, wanted: Wanted) -> tuple[Operands, Operands]:
+    """The stacked parts and the extras that are read; a part of the accumulator that never changes is an extra."""
     fold = plan.fold
-    stacked: dict[Ref, list[Ref]] = {}
-    extras: dict[Ref, list[Ref]] = {}
+    stacked: Operands = {}
+    extras: Operands = {}
     params = plan.body.view.function.params
     for place, (param, operand) in enumerate(zip(params, operands(fold), strict=True)):
         for path in sorted(wanted.get(param.name, ())):
             into = stacked if place < len(fold.stacked) else extras
             if place != len(fold.stacked) or path in plan.invariant:
-                into.setdefault(view.parts[operand][path], []).append((param.name, path))
+                own = (param.name, path)
+                into.setdefault((view.parts[operand][path], plan.body.view.type_of(own)), []).append(own)
     return stacked, extras
 
 
-def _representatives(before: Parts, after: Parts, acc: Var) -> dict[Path, Path]:
-    """For every part of an accumulator the first one that starts as it does and is computed as it is."""
-    first: dict[tuple[Ref, Ref], Path] = {}
+def _representatives(before: Parts, after: Parts, acc: Var, types: Mapping[Path, object]) -> dict[Path, Path]:
+    """For every part of an accumulator the first one that starts as it does and is computed as it is, under the same
+    names of axes."""
+    first: dict[tuple[Ref, Ref, object], Path] = {}
     found: dict[Path, Path] = {}
     for path in sorted(before):
         own = after[path] == (acc, path)
-        found[path] = path if own else first.setdefault((before[path], after[path]), path)
+        found[path] = path if own else first.setdefault((before[path], after[path], types[path]), path)
     return found
 
 

@@ -20,6 +20,7 @@ from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel
 from presk_rel.egraph.folds.plan import AGAIN, FunctionPlan, Wanted
 from presk_rel.egraph.folds.views import Path, Ref, View
 from presk_rel.egraph.folds.write import Names, Writer
+from presk_rel.elab.ty import Type
 from presk_rel.smt.linear import symbol
 
 STACKS = 2
@@ -69,7 +70,12 @@ def kept_residuals(view: View, bodies: Mapping[str, View]) -> list[Kept]:
         for param, operand in zip(params, b.op.stacked, strict=False):
             for path, ref in sorted(view.parts[operand].items()):
                 source = _computed(view, bodies, ref)
-                if source is not None and _fold(view, source[0]).count == b.op.count:
+                own = bodies[b.op.body].type_of((param.name, path))
+                if (
+                    source is not None
+                    and _fold(view, source[0]).count == b.op.count
+                    and own == _type(view, bodies, source)
+                ):
                     found.append(Kept(b.name, (param.name, path), *source))
     return found
 
@@ -96,6 +102,12 @@ def _computed(view: View, bodies: Mapping[str, View], ref: Ref) -> tuple[Var, Pa
         return None
     same = source.op.count == shift.count and source.op.reverse != shift.reverse and history[1][0] == 1
     return (source.name, history[1][1:]) if same else None
+
+
+def _type(view: View, bodies: Mapping[str, View], source: tuple[Var, Path]) -> Type:
+    """The type of what an iteration computes."""
+    body = bodies[_fold(view, source[0]).body]
+    return body.type_of(body.parts[body.function.ret][source[1]])
 
 
 def _fold(view: View, name: Var) -> Fold:

@@ -60,11 +60,7 @@ class View:
         match b.op:
             case Prim("tuple", _, args):
                 return {(k, *q): ref for k, a in enumerate(args) for q, ref in self.parts[a].items()}
-            case Prim("proj", (int(k),), (a,)):
-                if a in self.at:
-                    base, path = self.at[a]
-                    self.at[b.name] = (base, (*path, k))
-                    self.called.setdefault(self.at[b.name], b)
+            case Prim("proj", (int(k),), (a,)) if self._is_called(a, k, b):
                 return {q[1:]: ref for q, ref in self.parts[a].items() if q[0] == k}
             case Prim("set_elem", (int(k),), (a, v)):
                 new = {(k, *q): ref for q, ref in self.parts[v].items()}
@@ -74,15 +70,28 @@ class View:
                 self.at[b.name] = (first, ())
                 return self.parts[first] if first != b.name else _own(b.name, b.type)
 
+    def _is_called(self, whole: Var, k: int, b: Binding) -> bool:
+        """Note where a projection lies. False if what lies there has another type already: types may differ in names of
+        axes, and its readers may go by them."""
+        if whole in self.at:
+            base, path = self.at[whole]
+            if self.called.setdefault((base, (*path, k)), b).type != b.type:
+                return False
+            self.at[b.name] = (base, (*path, k))
+        return True
+
     def _key(self, b: Binding) -> object:
         """Equal for bindings that compute the same."""
         args = tuple(tuple(sorted(self.parts[v].items())) for v in operands(b.op))
         return (_without_operands(b.op), args, b.type)
 
     def type_of(self, ref: Ref) -> Type:
-        """As its first projection declares it: that may name axes which the whole leaves unnamed."""
-        found = self.called.get(ref)
-        return found.type if found is not None else part_type(self.types[ref[0]], ref[1])
+        """The type of a part, with the names of axes that the projection has that lies there."""
+        base, path = ref
+        for k in range(len(path), 0, -1):
+            if (base, path[:k]) in self.called:
+                return part_type(self.called[base, path[:k]].type, path[k:])
+        return part_type(self.types[base], path)
 
     def read(self, b: Binding) -> list[Ref]:
         """All parts of all operands, each once."""

@@ -11,7 +11,7 @@ from presk_rel.core.names import Fresh
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.folds.plan import AGAIN, FoldPlan, FunctionPlan, Planner, body_operands
-from presk_rel.egraph.folds.views import Path, Ref, View, part_type
+from presk_rel.egraph.folds.views import Path, Ref, View
 from presk_rel.elab.ty import TupleOf, Type
 
 
@@ -259,17 +259,23 @@ class Writer:
             fold.count,
             body,
             fold.dim_args,
-            tuple(map(self.part, stacked)),
+            tuple(self.part(ref) for ref, _ in stacked),
             acc,
-            (*map(self.part, extras), *before),
+            (*(self.part(ref) for ref, _ in extras), *before),
             fold.reverse,
             bool(plan.stacks),
         )
-        ty = _gathered(b.type, plan, 0)
+        ty = self.gathered(plan, 0)
         if plan.stacks:
-            ty = TupleOf((ty, _gathered(b.type, plan, 1)))
+            ty = TupleOf((ty, self.gathered(plan, 1)))
         whole = self.bind(ty, new, b)
         self.unpack(plan, whole, ty)
+
+    def gathered(self, plan: FoldPlan, half: int) -> Type:
+        """The type of what is carried, or of its stack, as it was."""
+        places = ((half, *p) if plan.fold.scan else p for p in plan.kept)
+        types = tuple(self.view.type_of((plan.binding.name, p)) for p in places)
+        return types[0] if len(types) == 1 else TupleOf(types)
 
     def unpack(self, plan: FoldPlan, whole: Var, ty: Type) -> None:
         """Name the parts of the new fold's result that are read."""
@@ -307,16 +313,10 @@ class Writer:
         inner.split = {p.name for p in plan.body.view.function.params}
         wanted = plan.body.needed(plan.hoisted)
         _, extras = body_operands(self.view, plan, wanted)
-        for mine, refs in extras.items():
+        for (mine, _), refs in extras.items():
             inner.parts.update((ref, self.part(mine)) for ref in refs)
         inner.emit_all(wanted)
         return tuple(map(inner.part, plan.hoisted))
-
-
-def _gathered(ty: Type, plan: FoldPlan, half: int) -> Type:
-    """The type of what is carried, or of its stack, from that of the old fold."""
-    types = tuple(part_type(ty, (half, *p) if plan.fold.scan else p) for p in plan.kept)
-    return types[0] if len(types) == 1 else TupleOf(types)
 
 
 def _renamed(op: Op, args: tuple[Var, ...]) -> Op:
