@@ -22,13 +22,13 @@ from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
 from presk_rel.egraph.extract import Choices, Extraction, extract
-from presk_rel.egraph.folds.residuals import recomputed
+from presk_rel.egraph.folds.residuals import Recomputed, recomputed, stacking
 from presk_rel.egraph.folds.views import Path, part_type
 from presk_rel.egraph.folds.write import smaller_folds
 from presk_rel.egraph.instances import FoldChange, Instance
 from presk_rel.egraph.language import INPUT, Head, Terms
 from presk_rel.egraph.op_types import TypeTable
-from presk_rel.egraph.parts import Part, parts_of
+from presk_rel.egraph.parts import Part, parts_of, reached
 from presk_rel.egraph.placement import placed
 from presk_rel.egraph.proof import Proof, TermId
 from presk_rel.egraph.prove import trivial_proof, write_proof
@@ -50,6 +50,11 @@ class Size:
     kernels: int
     flops: int
     bytes: int
+
+    @property
+    def units(self) -> int:
+        """What the cost model says."""
+        return Work(self.kernels, self.flops, self.bytes).units
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +90,32 @@ def optimize(
     choose_residuals: bool = True,
 ) -> Optimized:
     """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
-    right at any dimensions. `choose_residuals`: what a backward fold keeps may be computed again (`--remat auto`).
+    right at any dimensions. `choose_residuals`: what a backward fold keeps may be computed again (`--remat auto`);
+    of keeping all, keeping what `folds.residuals` chooses, and keeping nothing, the result that costs least is taken.
     PreskBug if the program is not flat or a rule breaks an invariant."""
-    model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
     table = tuple(RULES.values()) if rules is None else rules
-    return _Optimizer(flat, entry, model, limits or Limits(), table, choose_residuals).run()
+    ways = _residuals(flat, entry, dims or {}) if choose_residuals else [None]
+    done: list[Optimized] = []
+    seconds = 0.0
+    for again in ways:
+        model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
+        done.append(_Optimizer(flat, entry, model, limits or Limits(), table, again).run())
+        seconds += sum(t for _, t in done[-1].report.phases)
+    price = CostModel(flat.modules, dict(dims or {}))
+    best = min(done, key=lambda d: d.report.after.units + stacking(d.program.functions, entry, price))
+    if len(done) == 1:
+        return best
+    others = ("other residuals", seconds - sum(t for _, t in best.report.phases))
+    return replace(best, report=replace(best.report, phases=(*best.report.phases, others)))
+
+
+def _residuals(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recomputed | None]:
+    """The ways to keep residuals that are tried: all of them (None), and others where there are any."""
+    functions = reached(flat, entry)
+    model = CostModel(flat.modules, dict(dims), dict(flat.functions))
+    chosen = recomputed(functions, flat.functions, model)
+    nothing_kept = recomputed(functions, flat.functions, model, everything=True)
+    return [None, *(way for way in (chosen, nothing_kept) if way is not None and (way is chosen or way != chosen))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +134,7 @@ class _Optimizer:
     model: CostModel
     limits: Limits
     rules: tuple[Rule, ...]
-    choose_residuals: bool
+    again: Recomputed | None
     phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     last: float = field(default_factory=perf_counter)
 
@@ -165,9 +191,8 @@ class _Optimizer:
     def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> list[Part]:
         """The functions with their folds as small as can be, with what proves it in the closure."""
         functions = {p.name: p.function for p in given}
-        again = recomputed(functions, self.flat.functions, self.model) if self.choose_residuals else None
-        folds = again.folds if again is not None else ()
-        smaller = smaller_folds(self.flat, self.entry, again.functions if again is not None else functions, folds)
+        again = self.again or Recomputed(functions, frozenset())
+        smaller = smaller_folds(self.flat, self.entry, again.functions, again.folds)
         if smaller is None:
             return given
         verify(smaller.program, "folds")

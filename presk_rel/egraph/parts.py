@@ -30,14 +30,20 @@ class Part:
         return replace(self, root=root, spine=spine(self.encoded.terms, root))
 
 
-def parts_of(flat: Program, entry: str, terms: Terms) -> list[Part]:
-    """The entry first, then the bodies of folds in the order in which they are first named."""
+def reached(flat: Program, entry: str) -> dict[str, Function]:
+    """The entry, then the bodies of folds in the order in which they are first named, all without what is dead."""
     names = [entry]
     functions: dict[str, Function] = {}
     for name in names:
         functions[name] = live(flat.functions[name])
         bodies = [b.op.body for b in functions[name].bindings if isinstance(b.op, Fold)]
         names += [body for body in dict.fromkeys(bodies) if body not in names]
+    return functions
+
+
+def parts_of(flat: Program, entry: str, terms: Terms) -> list[Part]:
+    """The functions that the entry reaches, as terms of one table."""
+    functions = reached(flat, entry)
     found: list[Part] = []
     for name, function in functions.items():
         encoded = encode(function, terms, None if name == entry else name)

@@ -24,9 +24,8 @@ LARGE = {"B": 4096, "D": 1024, "L": 12}
 CHEAP = """
 fn forward(s : ℝ[N], acc : (ℝ[N], ℝ[N]), e : ℝ[N]) -> (ℝ[N], ℝ[N]) {
   x : ℝ[N] = acc.0
-  m : ℝ[N] = mul x, s
   c : ℝ[N] = CODE
-  n : ℝ[N] = sin m
+  n : ℝ[N] = sin c
   r : (ℝ[N], ℝ[N]) = (n, c)
   return r
 }

@@ -6,7 +6,8 @@
 
 `backward` may compute r itself, from slice i of s and of F.1.h and from e, by the code of `forward`. Keeping costs
 writing two stacks, the second one from the first, per part; computing again costs what its operations cost, as often as
-the fold counts. Parts are moved from the one side to the other while that makes the sum less.
+the fold counts. Parts are moved from the one side to the other while that makes the sum less. What the e-graph makes of
+either is not known here: `optimize` compares this choice with keeping and with computing everything.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from presk_rel.core.ir import Fold, Function, Param, Prim, Var, operands
 from presk_rel.core.names import Fresh
 from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel
 from presk_rel.egraph.folds.plan import AGAIN, FunctionPlan, Wanted
-from presk_rel.egraph.folds.views import Path, Ref, View
+from presk_rel.egraph.folds.views import Path, Ref, View, paths
 from presk_rel.egraph.folds.write import Names, Writer
-from presk_rel.elab.ty import Type
+from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import symbol
 
 STACKS = 2
@@ -52,12 +53,25 @@ class Recomputed:
     folds: frozenset[tuple[str, Var]]
 
 
-def recomputed(functions: Mapping[str, Function], names: Iterable[str], model: CostModel) -> Recomputed | None:
-    """The functions where what is cheaper to compute again is; None where nothing is."""
-    work = _Work(dict(functions), Fresh(names), model)
+def recomputed(
+    functions: Mapping[str, Function], names: Iterable[str], model: CostModel, *, everything: bool = False
+) -> Recomputed | None:
+    """The functions where what is cheaper to compute again is, or `everything`; None where nothing is."""
+    work = _Work(dict(functions), Fresh(names), model, everything)
     for name in functions:
         work.function(name)
     return Recomputed(work.made, frozenset(work.folds)) if work.folds else None
+
+
+def stacking(functions: Mapping[str, Function], name: str, model: CostModel) -> int:
+    """What the stacks that the scans of a function write cost, by the same price as a kept part."""
+    total = 0
+    for b in functions[name].bindings:
+        if isinstance(b.op, Fold):
+            total += model.length(b.op.count) * stacking(functions, b.op.body, model)
+            if b.op.scan and isinstance(b.type, TupleOf):
+                total += LAUNCH * len(paths(b.type.items[1])) + 2 * BYTE * model.bytes(b.type.items[1])
+    return total
 
 
 def kept_residuals(view: View, bodies: Mapping[str, View]) -> list[Kept]:
@@ -121,6 +135,7 @@ class _Work:
     made: dict[str, Function]
     names: Fresh
     model: CostModel
+    everything: bool
     folds: list[tuple[str, Var]] = field(default_factory=list[tuple[str, Var]])
     views: dict[str, View] = field(default_factory=dict[str, View])
 
@@ -148,6 +163,8 @@ class _Work:
 
     def choose(self, view: View, parts: list[Kept]) -> tuple[Kept, ...]:
         """The parts that are cheaper to compute again. Of all of them and of none, the better start."""
+        if self.everything:
+            return tuple(parts)
         body = self.view(_fold(view, parts[0].forward).body)
         times = self.model.length(_fold(view, parts[0].forward).count)
         price = _Price(FunctionPlan(body, {}, {}), self.model, times, parts)
