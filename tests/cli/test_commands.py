@@ -161,9 +161,9 @@ def test_opt_reports_fewer_bindings_and_kernels() -> None:
     ran = presk_json("opt", MLP, "--entry", "mse_grad", *DIMS, "--report")
     before, after = ran.document["report"]["before"], ran.document["report"]["after"]
     assert after["bindings"] < before["bindings"]
-    assert after["kernels"] <= before["kernels"]
+    assert after["kernels"] < before["kernels"]
     assert after["planned"] < before["planned"]
-    assert after["flops"] < before["flops"]
+    assert after["flops"] <= before["flops"]
     assert ran.document["report"]["gap"] == 0
     assert "kernels" in presk("opt", MLP, "--entry", "mse_grad", "--report").out
 
