@@ -79,7 +79,7 @@ def row(program: Session, file: str, entry: str, bits: int) -> Row:
     for request in requests(program.entry(entry), given, DIMS.get((file, entry), {})):
         try:
             exact = program.run_exact(entry, request, Options(bits=bits))
-            measured = {t: program.run_torch(entry, request, t, "cpu").value for t in DTYPES}
+            measured = {t: program.run_torch(entry, request, t, "cpu", planned=True).value for t in DTYPES}
         except PreskError as error:
             said = error.diagnostics[0]
             refused, dims = refused or f"{said.code}: {said.message}", dict(request.dims)
