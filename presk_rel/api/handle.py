@@ -63,10 +63,11 @@ class Handle:
         TypeError for an unknown, repeated or missing argument; ValueError for one of the wrong shape."""
         if args or named:
             given = {name: self.leaves(name, value) for name, value in self._named(args, named).items()}
-            self.result = tree_of(self.compiled.emitted.result, self.compiled.function(self._inputs(given)))
+            value = tree_of(self.compiled.emitted.result, self.compiled.function(self._inputs(given)))
         else:
-            self.result = self._again()
-        return self.result
+            value = self._again()
+        self.result = value  # never returned from here: another thread may have called meanwhile
+        return value
 
     def _again(self) -> Tree:
         """A bound call."""
@@ -103,9 +104,11 @@ class Handle:
         """Fix arguments, checked and converted once: `handle()` reads them, and another call may leave them out.
 
         Trees whose leaves lie next to each other in one flat tensor (as `params` and the results of handles do) are
-        read where they lie, so that handles share them; everything else is copied into the handle's own memory."""
-        for name, value in self._named((), named).items():
-            leaves = [x.detach() if hasattr(x, "detach") else x for x in self.leaves(name, value)]
+        read where they lie, so that handles share them; everything else is copied into the handle's own memory. Where
+        one is refused (TypeError, ValueError) none is bound."""
+        given = {name: self.leaves(name, value) for name, value in self._named((), named).items()}
+        for name, found in given.items():
+            leaves = [x.detach() if hasattr(x, "detach") else x for x in found]
             kept = self.bound.get(name)
             if self._lying(name, leaves):
                 moved = kept is None or any(a.data_ptr() != b.data_ptr() for a, b in zip(kept, leaves, strict=True))

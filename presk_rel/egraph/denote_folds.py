@@ -44,7 +44,7 @@ def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
     dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
     given = [frame.env[s].value for s in (*fold.stacked, fold.acc, *fold.extras)]
     read = _Fold(reading, reading.program.functions[fold.body], dims, level, given, len(fold.stacked), count)
-    form = (count, fold.reverse, level) if by_value(reading) else (count, fold.reverse, level, len(fold.stacked))
+    form = (count, fold.reverse, level) if by_value(reading) else (count, fold.reverse, level, read.first(read.place))
     found = read.leaves(form)
     last = _filled(read.given[read.place], [x.last for x in found])
     if not fold.scan:
@@ -137,15 +137,20 @@ class _Fold:
         terms, level, stacked = self.reading.terms, self.level, index < self.place
         if by_value(self.reading) and not stacked:
             return value
-        numbers = iter(range(len(leaves(value))))
+        numbers = iter(range(self.first(index), self.first(index + 1)))
 
         def leaf(x: Tensor) -> Tensor:
             lengths = x.lengths[1:] if stacked else x.lengths
             if by_value(self.reading):
                 return self.slice(x, level)
-            return terms.make("bound", (level, index, next(numbers), lengths), (), lengths)
+            return terms.make("bound", (level, next(numbers), lengths), (), lengths)
 
         return map_leaves(leaf, value)
+
+    def first(self, index: int) -> int:
+        """The number of an operand's first leaf: leaves are counted through all operands, for a fold of tuples is the
+        fold of their parts."""
+        return sum(len(leaves(v)) for i, v in enumerate(self.given[:index]) if i != self.place)
 
     def slice(self, x: Tensor, level: int) -> Tensor:
         """The slice that an iteration of a fold at `level` has of a stack."""

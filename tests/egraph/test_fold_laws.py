@@ -77,6 +77,18 @@ CASES = {
         ("fold.unread-part",),
         ["fold 4 body'(stacked xs; acc a)"],
     ),
+    "a part is not read, and operands are tuples": (
+        program(
+            f"(s : {PAIR}, acc : {PAIR}, m : {PAIR})\nk : ℝ[3] = s.0\nl : ℝ[3] = s.1\nn : ℝ[3] = m.0\no : ℝ[3] = m.1\n"
+            "h : ℝ[3] = mul k, l\nx : ℝ[3] = acc.0\ny : ℝ[3] = acc.1\nj : ℝ[3] = mul x, h\n"
+            f"i : ℝ[3] = mul j, n\nu : ℝ[3] = sub i, o\nv : ℝ[3] = add x, y\nr : {PAIR} = (u, v)",
+            f"{BOTH}\ng : (ℝ[4, 3], ℝ[4, 3]) = (xs, ys)\nm : {PAIR} = (e, a)\n"
+            f"q : {PAIR} = fold 4 body(stacked g; acc p; m)\nout : ℝ[3] = q.0",
+            state=PAIR,
+        ),
+        ("fold.unread-part",),
+        ["fold 4 body'(stacked xs, ys; acc a; e, a)"],
+    ),
     "two parts are one": (
         program(
             f"(s : ℝ[3], acc : {TRIPLE})\nx : ℝ[3] = acc.0\ny : ℝ[3] = acc.1\nz : ℝ[3] = acc.2\nu : ℝ[3] = mul x, s\n"

@@ -66,6 +66,18 @@ class Trace:
     returned: tuple[Any, ...]
 
 
+def _constant(value: Any, name: str) -> Any:
+    """A constant of a file by its name there; parts of one (`torch.unbind`) are views of another."""
+    match value:
+        case Array():
+            return replace(value, name=name, root=name, fixed=True)
+        case tuple() | list():
+            parts = enumerate(cast("Sequence[Any]", value))
+            return tuple(replace(x, name=f"{name}[{i}]") if isinstance(x, Array) else x for i, x in parts)
+        case _:
+            return value
+
+
 class TooLong(Exception):
     """More steps than the tracer was allowed."""
 
@@ -97,10 +109,7 @@ class Tracer:
                 case ast.FunctionDef(name):
                     self.functions[name] = node
                 case ast.Assign([ast.Name(name)], value) if name not in known:
-                    found = self.value(value, known)
-                    known[name] = (
-                        replace(found, name=name, root=name, fixed=True) if isinstance(found, Array) else found
-                    )
+                    known[name] = _constant(self.value(value, known), name)
                 case _:
                     pass
         self.steps, self.launches = [], 0
