@@ -119,12 +119,13 @@ class _Instance:
             result.disagreement = result.disagreement or self.compare(*values)
 
     def inputs(self) -> set[int]:
-        """The terms that the rule's variables stand for. One that is read for its type only may be a part of a side: it
-        is computed as that."""
+        """The terms that the rule's variables stand for. One that is read for its type only may be a part of a side, or
+        a side: it is computed as that."""
         kinds = variables(self.rule)
         bound = {name: v for name, v in self.step.substitution if isinstance(v, int)}
         cut = {v for name, v in bound.items() if kinds[name] == "term"}
-        inside, stack = set[int](), [self.step.before, self.step.after]
+        stack = [self.step.before, self.step.after]
+        inside = set(stack)
         while stack:
             term = self.proof.terms[stack.pop()]
             unread = PRIMS[term.op].shape_only if term.op in PRIMS else ()

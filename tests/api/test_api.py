@@ -117,6 +117,37 @@ def test_wrong_arguments_are_refused_by_name(change: dict[str, Any], error: type
         value(**given)
 
 
+def test_a_refused_binding_changes_nothing():
+    value = mlp().compile("mse", DIMS, dtype="f64")
+    value.bind(**{name: value.example(name) for name in ("θ", "x", "y")})
+    before = value().clone()
+    with pytest.raises(ValueError):
+        value.bind(x=torch.ones(2, 4), y=torch.ones(3, 4))
+    assert value().equal(before)
+
+
+def test_a_call_returns_its_own_value_among_others():
+    """Another thread calls the handle between computing and returning."""
+    value = mlp().compile("mse", DIMS, dtype="f64")
+    θ, x, y = value.params["θ"], value.example("x"), value.example("y")
+    expected = value(θ, x, y)
+    assert not expected.equal(value(θ, x + 1, y))
+
+    def calls(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code is not type(value).__call__.__code__:
+            return None
+        if event == "line" and value.result is not None:
+            value.result = None
+        return calls
+
+    sys.settrace(calls)
+    try:
+        found = value(θ, x, y)
+    finally:
+        sys.settrace(None)
+    assert found.equal(expected)
+
+
 def test_a_missing_argument_is_refused():
     with pytest.raises(TypeError, match="`θ` is missing"):
         mlp().compile("mse", DIMS)()

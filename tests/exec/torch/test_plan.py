@@ -135,3 +135,30 @@ def test_bf16_runs_by_the_plan():
     assert found["l1"]["w"].dtype == torch.bfloat16
     exact = program.compile("mse_grad", {"B": 2, "D": 4}, dtype="f64", tier="emit")(**given)
     assert (found["l1"]["w"].double() - exact["l1"]["w"]).abs().max() < 0.05
+
+
+def test_a_stack_of_constants_is_there_before_the_run(tmp_path: Path):
+    """A second derivative has stacks of zeros: slices of constants, which the file makes beside its functions."""
+    text = """
+const L : nat = 3
+dim B
+
+module Step {
+  param w : ℝ[2]  init = ones
+  fn apply(x : ℝ[batch: B, model: 2], a : ℝ[batch: B, model: 2]) -> ℝ[batch: B, model: 2] = x + tanh(exp(a) * w) + a * x
+}
+
+module Steps {
+  use steps : stack{L}(Step)
+  fn apply(x : ℝ[batch: B, model: 2], a : ℝ[batch: B, model: 2]) -> ℝ[batch: B, model: 2] = steps.apply(x, a)
+}
+
+fn slope(θ : params Steps, x : ℝ[batch: B, model: 2], a : ℝ[batch: B, model: 2]) -> ℝ[batch: B, model: 2] =
+  grad(λ a. mean(Steps.apply(θ, x, a)^2))(a)
+
+fn mixed(θ : params Steps, x : ℝ[batch: B, model: 2], a : ℝ[batch: B, model: 2]) -> ℝ[batch: B, model: 2] =
+  grad(λ x. sum(slope(θ, x, a)^2))(x)
+"""
+    handle = compiled(text, tmp_path, "mixed", B=2)
+    assert "= torch.unbind(c" in handle.source
+    assert launched(handle)
