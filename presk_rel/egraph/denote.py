@@ -15,11 +15,15 @@ from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Gra
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.denote_terms import FunctionValue, Lengths, Tensor, Terms, Value, shape_of
 from presk_rel.elab.ty import Idx, Mask, Real, Shape, Type, map_dims
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.smt.linear import Linear, constant, symbol
 
 MOST_BINDINGS = 5_000_000
 """Reading folds up to laws reads their bodies several times, and folds in bodies as often again; beyond this the
 checker gives up."""
+
+
+OPEN: Lengths = (symbol("..."),)
+"""The axes that `...` stands for in the entry, which nothing can name or count: one axis of a length like no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +97,15 @@ def _start(reading: Reading, entry: str, dims: Mapping[str, int]) -> Frame:
 
     def parameter(path: str, ty: Type) -> Value:
         if isinstance(ty, Real | Mask | Idx):
-            if ty.shape.prefix is not None:
-                raise PreskBug("denote", f"`{path}` has an open prefix: {ty}")
-            return terms.make("input", (path,), (), tuple(a.length for a in ty.shape.axes))
+            lead = OPEN if ty.shape.prefix is not None else ()
+            return terms.make("input", (path,), (), (*lead, *(a.length for a in ty.shape.axes)))
         return terms.make("input", (path,), (), ())
 
     env: dict[str, Local] = {}
     for p in function.params:
         ty = map_dims(p.type, lambda d: d.substitute(at))
         env[p.name] = Local(terms.leaves_of(reading.program.modules, ty, parameter, p.name), p.type)
-    return Frame(function, at, (), env)
+    return Frame(function, at, OPEN, env)
 
 
 def run(reading: Reading, frame: Frame) -> Value:

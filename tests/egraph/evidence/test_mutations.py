@@ -38,6 +38,7 @@ PROGRAMS = [
     ("field/vae.psk", "loss_grad"),
     ("field/physics_informed.psk", "loss_grad"),
     ("field/autoencoder.psk", "loss_grad"),
+    ("field/gru.psk", "loss_grad"),
 ]
 FOLDED = ("train_minigpt.psk", "loss_grad")
 EACH = 6
