@@ -27,6 +27,8 @@ ENTRIES = [
     ("tour/linear_regression.psk", "loss_grad", ()),
     ("tour/hinge.psk", "hinge_grad", ()),
     ("tour/grad_of_function.psk", "pair_grad", ()),
+    ("field/autoencoder.psk", "Encoder.apply", ()),
+    ("field/mlp_mixer.psk", "Norm.apply", ()),
 ]
 
 
