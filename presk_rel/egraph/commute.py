@@ -13,6 +13,7 @@ from presk_rel.egraph.rules import RULES
 def commuted(terms: Terms, closure: Closure) -> list[tuple[TermId, TermId]]:
     """Pairs of terms that differ in the order of their operands, with their instances added to the closure. Operands
     that are such pairs themselves count as one: sums of sums are found from the inside out."""
+    closure.settle()  # normal forms of sums may be terms that no instance has brought in
     seen: dict[tuple[int, TermId, TermId], TermId] = {}
     pairs: list[tuple[TermId, TermId]] = []
     for t in range(len(terms)):

@@ -153,7 +153,7 @@ class Primitive:
         at = self.dims(0)
         match self.prim.op, rest:
             case "slice_params", []:
-                return map_leaves(lambda x: self.terms.make("index", (0, *at), (x,), x.lengths[1:]), first)
+                return map_leaves(lambda x: self.terms.part("index", (0, *at), x, x.lengths[1:]), first)
             case "scatter_params", [like]:
                 make = self.terms.make
                 return zip_leaves(
@@ -214,7 +214,7 @@ class Primitive:
         match op, args:
             case (("index" | "slice"), [x]):
                 place = self.frame.position(self.prim.attrs[0], self.types()[0])
-                return terms.make(op, (place, *self.dims(1)), (x,), self.declared())
+                return terms.part(op, (place, *self.dims(1)), x, self.declared())
             case (("scatter_index" | "slice_vjp"), [ct, t]):
                 place = self.frame.position(self.prim.attrs[0], self.types()[1])
                 return terms.make(op, (place, *self.dims(1), t.lengths), (ct,), t.lengths)

@@ -2,7 +2,7 @@
 
 Canonical terms have no names: axes are positions, every implicit broadcast is a `bcast` term that says where each axis
 goes, operands read for their shape only are gone (a shape is a tuple of lengths), trees and tuples are resolved into
-leaves, and a structural zero added to a tensor is the tensor.
+leaves, a structural zero added to a tensor is the tensor, and a part of one is zero.
 """
 
 from __future__ import annotations
@@ -107,6 +107,10 @@ class Terms:
         if x.id in self.zeros:
             return self.zero(lengths)
         return self.make("sum_down", (where,), (x,), lengths)
+
+    def part(self, op: str, attrs: Attrs, x: Tensor, lengths: Lengths) -> Tensor:
+        """A selection of entries; of zeros, zeros."""
+        return self.zero(lengths) if x.id in self.zeros else self.make(op, attrs, (x,), lengths)
 
     def reshape(self, x: Tensor, lengths: Lengths) -> Tensor:
         """Row-major; the same lengths are the same tensor."""

@@ -8,6 +8,7 @@ with one operation more or less. Of these an integer program takes the best (`pa
 from __future__ import annotations
 
 import heapq
+from bisect import insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -111,6 +112,7 @@ class _Growth:
         self.parts: dict[int, list[int]] = {m: [m.bit_length() - 1] for m in groups}
         self.loaders: dict[str, dict[int, None]] = {}
         self.edges: dict[int, set[int]] = {}
+        self.spans: list[tuple[int, int]] = []  # first and last of each group of several, in order
         for n in graph.nodes:
             for v, _ in n.reads:
                 self.edges.setdefault(graph.number.get(v, -1), set()).add(n.index)
@@ -154,7 +156,7 @@ class _Growth:
     def _reaches(self, a: int, b: int) -> bool:
         stack, target = self._beyond(a, b), set(self.parts[b])
         seen = set(self.parts[a])
-        limit = max(target)
+        limit = self._limit(max(target))
         while stack:
             i = stack.pop()
             if i in seen or i >= limit:
@@ -166,6 +168,16 @@ class _Growth:
                     return True
                 stack.extend(after - seen)
         return False
+
+    def _limit(self, last: int) -> int:
+        """The operation from which on nothing leads back to one before `last`: groups are of operations far apart, so
+        what is later may be of one group with what is earlier."""
+        limit = last
+        for lo, hi in self.spans:
+            if lo >= limit:
+                break
+            limit = max(limit, hi + 1)
+        return limit
 
     def members(self, index: int) -> list[int]:
         """The operations of the group of one, or itself if it has none."""
@@ -187,8 +199,11 @@ class _Growth:
         both = a | b
         for m in (a, b):
             del self.groups[m]
+            if len(self.parts[m]) > 1:
+                self.spans.remove((min(self.parts[m]), max(self.parts[m])))
         self.groups[both] = None
         self.parts[both] = [*self.parts.pop(a), *self.parts.pop(b)]
+        insort(self.spans, (min(self.parts[both]), max(self.parts[both])))
         for i in self.parts[both]:
             self.of[i] = both
         self._register(both)
