@@ -20,6 +20,7 @@ from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
+from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.library import prepared
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
@@ -144,11 +145,22 @@ class _Emitter:
         if row is None:
             problem = f"the torch executor does not run `{op.op}` yet"
             raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
+        made = host_scalar(op, args, ty, self.writer.numbers)
+        if made is not None:
+            return self.host_number(s, made, ty, label)
         step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label), s.known)
         result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
         return Operand(step.line(result), ty, run_axes(ty, s.env))
+
+    def host_number(self, s: _Scope, expression: str, ty: Type, label: str) -> Operand:
+        """A number of the host's, and the tensor of it, which goes where only the number is read."""
+        made = s.line(self.writer, expression, label)
+        self.writer.host.add(made)
+        name = s.line(self.writer, tensor_of(made))
+        self.writer.numbers[name] = made
+        return Operand(name, ty)
 
     def hyper(self, s: _Scope, op: Prim, args: tuple[Operand, ...], ty: Hyper, label: str) -> Operand:
         def dim(form: Linear) -> int:

@@ -44,6 +44,8 @@ class Writer:
     constants: list[Line] = field(default_factory=list[Line])
     functions: list[str] = field(default_factory=list[str])
     host: set[str] = field(default_factory=set[str])
+    numbers: dict[str, str] = field(default_factory=dict[str, str])
+    """The host's number of a scalar tensor that is made of it."""
     count: int = 0
     _known: dict[str, str] = field(default_factory=dict[str, str])
 
