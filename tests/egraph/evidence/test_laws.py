@@ -32,6 +32,8 @@ SUMS = ("sum", "mean", "sum_to", "broadcast_like", "mean_vjp", "dot", "dot_vjp_l
 TREES = ("field", "proj", "set_field", "set_elem")
 RATIONAL = frozenset((*FIELD, *SUMS, *TREES))
 PIECEWISE = frozenset(("relu", "heaviside", "sign", "abs", "max", "min"))
+MOVES = "moves entries; `tests.egraph.test_dimensions` compares all of them on random shapes"
+
 NOT_PROVEN = {
     "exp": "the exponential is no algebraic function: exp(x + y) = exp x · exp y is what defines it",
     "log": "the logarithm is the inverse of the exponential, by definition",
@@ -49,6 +51,12 @@ NOT_PROVEN = {
     "transpose": "moves entries; `tests.egraph.test_rules_hold` compares all of them",
     "deviation": "a square root",
     "stack_params": "moves entries; `tests.egraph.test_composites` compares all of them",
+    "slice": MOVES,
+    "index": MOVES,
+    "concat": MOVES,
+    "merge": MOVES,
+    "split": MOVES,
+    "reshape_like": MOVES,
     "ein": "a sum of products of entries; `tests.egraph.test_rules_hold` compares all of them",
 }
 """Operations whose rules are sampled over balls only, with the reason."""
