@@ -259,7 +259,13 @@ class Handle:
                 dtype = _torch().bool
             case _:
                 dtype = self.compiled.dtype
-        tensor = _torch().as_tensor(value).to(dtype=dtype, device=self.compiled.device)
+        try:
+            tensor = _torch().as_tensor(value)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise TypeError(f"`{where}` : {operand.type} cannot be a {type(value).__name__}: {error}") from error
+        if tensor.is_complex():
+            raise TypeError(f"`{where}` : {operand.type} cannot be complex")
+        tensor = tensor.to(dtype=dtype, device=self.compiled.device)
         if tuple(tensor.shape) != operand.sizes:
             raise ValueError(f"`{where}` : {operand.type} has shape {list(operand.sizes)}, not {list(tensor.shape)}")
         return tensor.contiguous()

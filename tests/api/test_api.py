@@ -106,6 +106,8 @@ def _mapped(tree: Any, f: Any) -> Any:
     ("change", "error", "words"),
     [
         ({"x": torch.zeros(3, 4)}, ValueError, r"`x` : ℝ\[batch: B, model: D\] has shape \[2, 4\], not \[3, 4\]"),
+        ({"x": None}, TypeError, r"`x` : ℝ\[batch: B, model: D\] cannot be a NoneType"),
+        ({"x": torch.zeros(2, 4) * 1j}, TypeError, r"`x` : ℝ\[batch: B, model: D\] cannot be complex"),
         ({"z": torch.zeros(())}, TypeError, "no parameter `z`"),
         ({"θ": {"l1": {}}}, TypeError, r"no part `l1.w`"),
     ],
