@@ -54,17 +54,28 @@ _FLOPS_PER_ENTRY = {
 }
 """Arithmetic per entry of the largest operand or result; contractions are counted apart, everything else moves data."""
 
+CONTRACTIONS = frozenset(("dot", "dot_vjp_l", "dot_vjp_r", "ein"))
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one operation, or a program, does."""
+    """What one operation, or a program, does; `contracting` is the part of `flops` that contractions do."""
 
     kernels: int = 0
     flops: int = 0
     bytes: int = 0
+    contracting: int = 0
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.kernels + other.kernels, self.flops + other.flops, self.bytes + other.bytes)
+        return Work(
+            self.kernels + other.kernels,
+            self.flops + other.flops,
+            self.bytes + other.bytes,
+            self.contracting + other.contracting,
+        )
+
+    def times(self, n: int) -> Work:
+        return Work(n * self.kernels, n * self.flops, n * self.bytes, n * self.contracting)
 
     @property
     def units(self) -> int:
@@ -127,17 +138,20 @@ class CostModel:
         if op in COMPOSITES:
             return self._composite(op, attrs, operand_types, result)
         moved = sum(map(self.bytes, read)) + self.bytes(result)
-        return Work(1, self._flops(op, attrs, tuple(read), result), moved)
+        flops = self._flops(op, attrs, tuple(read), result)
+        return Work(1, flops, moved, flops if op in CONTRACTIONS else 0)
 
     def _composite(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
         """The arithmetic of its definition, in one launch; of what shares another's call, only the result is moved."""
-        flops = sum(
-            self._flops(inner, given, self._read(inner, types), own)
-            for inner, given, types, own in own_operations(op, attrs, operand_types, self.modules)
-        )
+        flops = contracting = 0
+        for inner, given, types, own in own_operations(op, attrs, operand_types, self.modules):
+            part = self._flops(inner, given, self._read(inner, types), own)
+            flops += part
+            contracting += part if inner in CONTRACTIONS else 0
         if COMPOSITES[op].shares:
-            return Work(0, flops, self.bytes(result))
-        return Work(1, flops, sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result))
+            return Work(0, flops, self.bytes(result), contracting)
+        moved = sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result)
+        return Work(1, flops, moved, contracting)
 
     def _read(self, op: str, operand_types: tuple[Type, ...]) -> tuple[Type, ...]:
         """The types of the operands whose values are read."""
@@ -148,8 +162,7 @@ class CostModel:
         count, body = attrs[0], attrs[1]
         if not isinstance(count, Linear) or str(body) not in self.functions:
             return Work(1)
-        once, times = self.function(self.functions[str(body)]), self.length(count)
-        return Work(times * once.kernels, times * once.flops, times * once.bytes)
+        return self.function(self.functions[str(body)]).times(self.length(count))
 
     def _flops(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> int:
         entries = [self.bytes(t) // 4 for t in (*read, result)]
@@ -186,7 +199,7 @@ class CostModel:
         types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
         total = Work()
         for b in function.bindings:
-            name, attrs = _operation(b.op)
+            name, attrs = operation(b.op)
             total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
         return total
 
@@ -200,7 +213,8 @@ def _renames(op: str, operand_types: tuple[Type, ...], result: Type) -> bool:
             return False
 
 
-def _operation(op: Op) -> tuple[str, tuple[Attr, ...]]:
+def operation(op: Op) -> tuple[str, tuple[Attr, ...]]:
+    """What the model calls an operation, and its attributes."""
     match op:
         case Prim(name, attrs, _):
             return name, attrs

@@ -105,12 +105,15 @@ class Primitive:
                 return Branch(tuple(zip(field_names(self.modules, self.binding.type.instance), args, strict=True)))
             case (("zeros_like" | "ones_like"), [_]):
                 return self.alike(args[0], self.types()[0])
-            case "neg", [Branch() as whole]:
-                return map_leaves(lambda x: self.terms.make("neg", (), (x,), x.lengths), whole)
-            case (("add" | "sub"), [Branch() as left, Branch() as right]):
-                return zip_leaves(lambda a, b: self.sum_or_difference(a, b, a.lengths), left, right)
-            case (("mul" | "div"), ([Branch() as tree, Tensor() as scalar] | [Tensor() as scalar, Branch() as tree])):
-                return self.scaled(tree, scalar, first=args[0] is tree)
+            case (("neg" | "pow" | "sqrt") as op, [Branch() as whole]):
+                return map_leaves(lambda x: self.terms.make(op, self.prim.attrs, (x,), x.lengths), whole)
+            case (("add" | "sub" | "mul" | "div"), [Branch() as left, Branch() as right]):
+                return zip_leaves(lambda a, b: self.combined(a, b, a.lengths), left, right)
+            case (
+                ("add" | "sub" | "mul" | "div"),
+                ([Branch() as tree, Tensor() as scalar] | [Tensor() as scalar, Branch() as tree]),
+            ):
+                return self.with_scalar(tree, scalar, first=args[0] is tree)
             case "sum_squares", [whole]:
                 children = tuple(leaves(whole))
                 return self.terms.make("sum_squares", (), children, ())
@@ -142,10 +145,10 @@ class Primitive:
     def ones(self, lengths: Lengths) -> Tensor:
         return self.terms.make("ones", lengths, (), lengths)
 
-    def scaled(self, tree: Value, scalar: Tensor, *, first: bool) -> Value:
+    def with_scalar(self, tree: Value, scalar: Tensor, *, first: bool) -> Value:
         def leaf(x: Tensor) -> Value:
             wide = self.terms.bcast(scalar, (), x.lengths)
-            return self.terms.make(self.prim.op, (), (x, wide) if first else (wide, x), x.lengths)
+            return self.combined(*((x, wide) if first else (wide, x)), x.lengths)
 
         return map_leaves(leaf, tree)
 
@@ -242,7 +245,7 @@ class Primitive:
         lengths = args[large].lengths
         types = self.types()
         wide = [self.into(x, types[i], args[large], types[large]) for i, x in enumerate(args)]
-        return self.sum_or_difference(wide[0], wide[1], lengths)
+        return self.combined(wide[0], wide[1], lengths)
 
     def into(self, x: Tensor, x_type: Type, target: Tensor, target_type: Type) -> Tensor:
         """`x` broadcast along `target`, by the declared types of both."""
@@ -252,7 +255,7 @@ class Primitive:
             raise PreskBug("denote", f"`{self.binding.name}`: {small} does not line up with {large}")
         return self.terms.bcast(x, self.frame.positions(where, small, large), target.lengths)
 
-    def sum_or_difference(self, left: Tensor, right: Tensor, lengths: Lengths) -> Tensor:
+    def combined(self, left: Tensor, right: Tensor, lengths: Lengths) -> Tensor:
         if self.prim.op == "add" and left.id in self.terms.zeros:
             return right
         if self.prim.op in ("add", "sub") and right.id in self.terms.zeros:

@@ -44,12 +44,13 @@ from presk_rel.egraph.templates import canonicalize
 @dataclass(frozen=True, slots=True)
 class Size:
     """What the report's table says about a program: the bindings of the entry and of the bodies of its folds; kernels,
-    arithmetic and traffic of one run."""
+    arithmetic and traffic of one run. `contracting` is the arithmetic of contractions alone."""
 
     bindings: int
     kernels: int
     flops: int
     bytes: int
+    contracting: int
 
     @property
     def units(self) -> int:
@@ -91,7 +92,8 @@ def optimize(
 ) -> Optimized:
     """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
     right at any dimensions. `choose_residuals`: what a backward fold keeps may be computed again (`--remat auto`);
-    of keeping all, keeping what `folds.residuals` chooses, and keeping nothing, the result that costs least is taken.
+    of keeping all, keeping what `folds.residuals` chooses, and keeping as little as may be, the result that costs least
+    is taken, but none whose contractions are more work than with all kept.
     PreskBug if the program is not flat or a rule breaks an invariant."""
     table = tuple(RULES.values()) if rules is None else rules
     ways = _residuals(flat, entry, dims or {}) if choose_residuals else [None]
@@ -102,7 +104,9 @@ def optimize(
         done.append(_Optimizer(flat, entry, model, limits or Limits(), table, again).run())
         seconds += sum(t for _, t in done[-1].report.phases)
     price = CostModel(flat.modules, dict(dims or {}))
-    best = min(done, key=lambda d: d.report.after.units + stacking(d.program.functions, entry, price))
+    most = done[0].report.after.contracting
+    allowed = [d for d in done if d.report.after.contracting <= most]
+    best = min(allowed, key=lambda d: d.report.after.units + stacking(d.program.functions, entry, price))
     if len(done) == 1:
         return best
     others = ("other residuals", seconds - sum(t for _, t in best.report.phases))
@@ -114,8 +118,8 @@ def _residuals(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recom
     functions = reached(flat, entry)
     model = CostModel(flat.modules, dict(dims), dict(flat.functions))
     chosen = recomputed(functions, flat.functions, model)
-    nothing_kept = recomputed(functions, flat.functions, model, everything=True)
-    return [None, *(way for way in (chosen, nothing_kept) if way is not None and (way is chosen or way != chosen))]
+    least_kept = recomputed(functions, flat.functions, model, everything=True)
+    return [None, *(way for way in (chosen, least_kept) if way is not None and (way is chosen or way != chosen))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +257,9 @@ class _Optimizer:
         """The figures of the entry, the first part, with the bodies that are given."""
         functions = {**self.flat.functions, **{p.name: p.original for p in parts}}
         work: Work = replace(self.model, functions=functions).function(parts[0].original)
-        return Size(sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes)
+        return Size(
+            sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes, work.contracting
+        )
 
 
 def part_proof(closure: Closure, start: Part, result: _Result | None) -> Proof:

@@ -80,6 +80,23 @@ def test_a_large_residual_that_costs_little_is_computed_again(n: int, again: boo
     assert len(folds) == (2 if again else 3)
 
 
+@pytest.mark.parametrize(
+    ("code", "extra", "again"),
+    [("sin x", "ℝ[3]", True), ("dot x, e", "ℝ[3, 3]", False), ("linear x, e, x", "ℝ[3, 3]", False)],
+)
+def test_what_takes_a_contraction_is_kept_whatever_it_costs(code: str, extra: str, again: bool):
+    """One iteration of these sizes costs less to compute again than two stacks."""
+    text = CHEAP.replace("CODE", code).replace("e : ℝ[N]", f"e : {extra}").replace("ℝ[N]", "ℝ[3]")
+    text = text.replace("8, N", "1, 3").replace("fold 8", "fold 1").replace("FORWARD", "")
+    p = read(text.replace("SHIFT", "reverse ").replace("BACKWARD", "reverse"))
+    for everything in (False, True):
+        found = recomputed(p.functions, p.functions, CostModel({}, {}, dict(p.functions)), everything=everything)
+        assert (found is not None) == again
+    done = optimize(p, "f")
+    assert ("fold.recompute" in laws(done)) == again
+    assert check(done.proof, RULES, p, done.program) == []
+
+
 def test_the_choice_can_be_forced():
     p = program(4_000_000, LITTLE)
     done = optimize(p, "f", choose_residuals=False)

@@ -6,8 +6,9 @@
 
 `backward` may compute r itself, from slice i of s and of F.1.h and from e, by the code of `forward`. Keeping costs
 writing two stacks, the second one from the first, per part; computing again costs what its operations cost, as often as
-the fold counts. Parts are moved from the one side to the other while that makes the sum less. What the e-graph makes of
-either is not known here: `optimize` compares this choice with keeping and with computing everything.
+the fold counts. Parts are moved from the one side to the other while that makes the sum less. What takes a contraction
+is always kept: no gradient contracts more than one that keeps everything. What the e-graph makes of either is not known
+here: `optimize` compares this choice with keeping everything and with keeping as little as may be.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from presk_rel.core.ir import Fold, Function, Param, Prim, Var, operands
+from presk_rel.core.ir import Fold, Function, Param, Var, operands
 from presk_rel.core.names import Fresh
-from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel
+from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel, Work, operation
 from presk_rel.egraph.folds.plan import AGAIN, FunctionPlan, Wanted
 from presk_rel.egraph.folds.views import Path, Ref, View, paths
 from presk_rel.egraph.folds.write import Names, Writer
@@ -56,7 +57,7 @@ class Recomputed:
 def recomputed(
     functions: Mapping[str, Function], names: Iterable[str], model: CostModel, *, everything: bool = False
 ) -> Recomputed | None:
-    """The functions where what is cheaper to compute again is, or `everything`; None where nothing is."""
+    """The functions where what is cheaper to compute again is, or `everything` that may be; None where nothing is."""
     work = _Work(dict(functions), Fresh(names), model, everything)
     for name in functions:
         work.function(name)
@@ -162,14 +163,16 @@ class _Work:
     # ------------------------------------------------------------------------------------------------ by cost
 
     def choose(self, view: View, parts: list[Kept]) -> tuple[Kept, ...]:
-        """The parts that are cheaper to compute again. Of all of them and of none, the better start."""
-        if self.everything:
-            return tuple(parts)
+        """The parts that are cheaper to compute again, of those that may be. Of all of them and of none, the better
+        start."""
         body = self.view(_fold(view, parts[0].forward).body)
         times = self.model.length(_fold(view, parts[0].forward).count)
         price = _Price(FunctionPlan(body, {}, {}), self.model, times, parts)
-        starts = [frozenset[Kept](), frozenset(parts)]
-        best = min((price.improved(s) for s in starts), key=lambda s: (price.of(s), len(s)))
+        free = price.without_contractions()
+        if self.everything:
+            return free
+        starts = [frozenset[Kept](), frozenset(free)]
+        best = min((price.improved(s, free) for s in starts), key=lambda s: (price.of(s), len(s)))
         return tuple(p for p in parts if p in best)
 
     # ------------------------------------------------------------------------------------------------ writing
@@ -286,29 +289,29 @@ class _Price:
         kept = {view.parts[view.function.ret][p.path] for p in rest}
         stored = sum(STACKS * (LAUNCH + 2 * BYTE * self.times * self.model.bytes(view.type_of(r))) for r in kept)
         needed = self.source.needed(_roots(view, again).values(), _stops(view, rest))
-        return stored + self.times * self.computing(needed)
+        return stored + self.times * self.computing(needed).units
 
-    def computing(self, needed: Wanted) -> int:
-        view, total = self.source.view, 0
+    def without_contractions(self) -> tuple[Kept, ...]:
+        """The parts that take no contraction from what is given and the other parts. They take none together either:
+        what one reads of another is computed by that one's operations."""
+        roots, stops = _roots(self.source.view, self.parts), _stops(self.source.view, self.parts)
+        needed = {p: self.source.needed([r], stops.keys() - {r}) for p, r in roots.items()}
+        return tuple(p for p in self.parts if not self.computing(needed[p]).contracting)
+
+    def computing(self, needed: Wanted) -> Work:
+        """What one iteration does to compute this."""
+        view, total = self.source.view, Work()
         for b in view.function.bindings:
-            if b.name not in needed:
-                continue
-            types = tuple(view.types[v] for v in operands(b.op))
-            match b.op:
-                case Prim(op, attrs, _):
-                    total += self.model.work(op, attrs, types, b.type).units
-                case Fold():
-                    total += self.model.work("fold", (b.op.count, b.op.body), types, b.type).units
-                case _:
-                    raise AssertionError(b.op)
+            if b.name in needed:
+                name, attrs = operation(b.op)
+                total += self.model.work(name, attrs, tuple(view.types[v] for v in operands(b.op)), b.type)
         return total
 
-    def improved(self, start: frozenset[Kept]) -> frozenset[Kept]:
-        """No single part is better off on the other side."""
+    def improved(self, start: frozenset[Kept], free: tuple[Kept, ...]) -> frozenset[Kept]:
+        """No single part that may be computed again is better off on the other side."""
         best = start
-        while len(self.parts) <= MANY:
-            moves = [best ^ {p} for p in self.parts]
-            found = min(moves, key=self.of)
+        while 0 < len(free) <= MANY:
+            found = min((best ^ {p} for p in free), key=self.of)
             if self.of(found) >= self.of(best):
                 return best
             best = found

@@ -88,8 +88,7 @@ def _work(graph: Graph, found: Partition, written: Function, bodies: Mapping[str
     types, model = graph.types, graph.model
     for b in written.bindings:
         if isinstance(b.op, Fold):
-            once, times = bodies[b.op.body], model.length(b.op.count)
-            total += Work(times * once.kernels, times * once.flops, times * once.bytes)
+            total += bodies[b.op.body].times(model.length(b.op.count))
         elif isinstance(b.op, Prim) and b.name in graph.number and not _free(b.op, b.type):
             total += model.work(b.op.op, b.op.attrs, tuple(types[v] for v in operands(b.op)), b.type)
     return total

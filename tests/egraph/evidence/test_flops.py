@@ -211,7 +211,7 @@ def test_the_transformer_takes_no_more_than_by_hand(unroll: bool):
         assert torch.allclose(g, expected[path].grad), path
     by_hand = flops(lambda: gradient(θ, ids, y))
     sizes = {"m.V": V, "m.D": D, "m.H": H, "m.L": L}
-    session = Session(str(EXAMPLES / "train_minigpt.psk"), sizes, remat="store", unroll_stack=unroll)
+    session = Session(str(EXAMPLES / "train_minigpt.psk"), sizes, unroll_stack=unroll)
     dims = {"B": B, "T": T}
     ours = compiled_flops(session.optimized("loss_grad", dims).program, "loss_grad", dims)
     assert by_hand / 2 < ours <= by_hand
