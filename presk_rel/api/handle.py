@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from presk_rel.api.program import classes
-from presk_rel.api.trees import Tree, nested, part, tree_of
+from presk_rel.api.trees import Tree, nested, part, tensor_of, tree_of
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf
 from presk_rel.exec import keys
 from presk_rel.exec.torch.bound import Bound, bound, lying, parted
@@ -260,7 +260,7 @@ class Handle:
             case _:
                 dtype = self.compiled.dtype
         try:
-            tensor = _torch().as_tensor(value)
+            tensor = tensor_of(_torch(), value, dtype)
         except (RuntimeError, TypeError, ValueError) as error:
             raise TypeError(f"`{where}` : {operand.type} cannot be a {type(value).__name__}: {error}") from error
         if tensor.is_complex():

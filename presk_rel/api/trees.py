@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
+
 from presk_rel.elab.ty import TupleOf
 from presk_rel.exec.torch.nodes import Branch, Node, Single
 from presk_rel.exec.values import TreeValue, TupleValue, Value
@@ -24,6 +26,15 @@ def part(value: Tree, name: str, path: tuple[str, ...]) -> Any:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise TypeError(f"`{name}` has no part `{whole}`") from error
     return found
+
+
+def tensor_of(torch: Any, value: Any, dtype: Any) -> Any:
+    """What was given for a leaf, in its own precision: Python's numbers are doubles, whatever torch's default is."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if hasattr(value, "__array__"):
+        return torch.as_tensor(np.asarray(value, order="C"))  # torch refuses negative strides
+    return torch.as_tensor(value, dtype=torch.float64 if dtype.is_floating_point else None)
 
 
 def tree_of(node: Node, returned: tuple[Any, ...]) -> Tree:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -117,6 +118,15 @@ def test_wrong_arguments_are_refused_by_name(change: dict[str, Any], error: type
     given = {"θ": value.params["θ"], "x": value.example("x"), "y": value.example("y"), **change}
     with pytest.raises(error, match=words):
         value(**given)
+
+
+def test_numbers_are_doubles_and_arrays_lie_as_they_like(tmp_path: Path):
+    path = tmp_path / "same.psk"
+    path.write_text("fn same(x : ℝ[3]) -> ℝ[3] = x\n", encoding="utf-8")
+    same = presk_rel.load(path).compile("same", dtype="f64")
+    assert same([0.1, 0.2, 0.3]).tolist() == [0.1, 0.2, 0.3]
+    assert same(np.array([0.1, 0.2, 0.3])[::-1]).tolist() == [0.3, 0.2, 0.1]
+    assert same(torch.tensor([1, 2, 3])).tolist() == [1.0, 2.0, 3.0]
 
 
 def test_a_refused_binding_changes_nothing():
