@@ -115,8 +115,7 @@ class Primitive:
             ):
                 return self.with_scalar(tree, scalar, first=args[0] is tree)
             case "sum_squares", [whole]:
-                children = tuple(leaves(whole))
-                return self.terms.make("sum_squares", (), children, ())
+                return self.squares(leaves(whole))
             case "split_key", [Tensor() as key]:
                 count = self.prim.attrs[0]
                 assert isinstance(count, int)
@@ -151,6 +150,13 @@ class Primitive:
             return self.combined(*((x, wide) if first else (wide, x)), x.lengths)
 
         return map_leaves(leaf, tree)
+
+    def squares(self, tensors: list[Tensor]) -> Tensor:
+        """The sum of all squares, leaf by leaf from the first one on."""
+        first, *rest = [self.terms.make("sum_squares", (), (x,), ()) for x in tensors] or [self.terms.zero(())]
+        for square in rest:
+            first = self.terms.make("add", (), (first, square), ())
+        return first
 
     def of_slices(self, first: Value, rest: list[Value]) -> Value:
         at = self.dims(0)

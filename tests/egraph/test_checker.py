@@ -29,7 +29,7 @@ ENTRIES = [
     ("tour/grad_of_function.psk", "pair_grad", ()),
     ("field/autoencoder.psk", "Encoder.apply", ()),
     ("field/mlp_mixer.psk", "Norm.apply", ()),
-    ("field/schedule_cosine.psk", "adamw.step", ()),
+    ("reference/adamw.psk", "adamw.step", ()),
 ]
 
 

@@ -236,6 +236,31 @@ def zoo() -> Program:
 def test_every_composite_has_its_primitive_row_and_its_rule() -> None:
     assert set(COMPOSITES) <= set(PRIMS)
     assert all(f"{name}.definition" in RULES for name in COMPOSITES)
+    assert all(f"{name}.template" in RULES for name, row in COMPOSITES.items() if row.shape_only)
+
+
+READ_FOR_THE_TYPE = {
+    "mse_vjp": """fn f(c : ℝ[], x : ℝ[2, 3], y : ℝ[2, 3]) -> ℝ[2, 3] {
+  t : ℝ[2, 3] = sub x, y
+  out : ℝ[2, 3] = mse_vjp c, x, y, t
+  return out
+}""",
+    "layer_norm_vjp_scale": """fn f(ct : ℝ[batch: 2, model: 3], x : ℝ[batch: 2, model: 3], g : ℝ[3]) -> ℝ[3] {
+  t : ℝ[3] = exp g
+  out : ℝ[3] = layer_norm_vjp_scale axis model 0.01 ct, x, t
+  return out
+}""",
+}
+
+
+@pytest.mark.parametrize("name", READ_FOR_THE_TYPE)
+def test_nothing_is_computed_for_its_type(name: str) -> None:
+    program = core(READ_FOR_THE_TYPE[name])
+    done = optimize(program, "f")
+    assert [b.op.op for b in done.program.functions["f"].bindings if isinstance(b.op, Prim)] == [name]
+    verdict = verify_proof(done.proof, program, done.program, {})
+    assert (verdict.reasons, verdict.unsampled) == ((), ())
+    assert f"{name}.template" in verdict.sampled
 
 
 @pytest.mark.parametrize("function", ["library", "attends"])

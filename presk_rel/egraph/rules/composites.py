@@ -6,6 +6,8 @@ They run in `egraph.recognise`, before the e-graph and on what it chose.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from presk_rel.core.composites import COMPOSITES, Composite
 from presk_rel.core.ein import SCORES, TURNED, TURNED_BACK, VALUES
 from presk_rel.egraph.rule import Rule
@@ -31,6 +33,21 @@ def _definition(row: Composite) -> Rule:
         "definition",
         "recognise",
         _guards(row.name),
+    )
+
+
+def _template(row: Composite) -> Rule:
+    """An operand that is read for its type only may be any value of that type. (No composite has two.)"""
+    (place,) = row.shape_only
+    name = row.operands[place]
+    other = replace(row, operands=(*row.operands[:place], "z", *row.operands[place + 1 :]))
+    return Rule(
+        f"{row.name}.template",
+        _use(row),
+        _use(other),
+        (f"(same-type {name} z)",),
+        f"only the type of operand {place + 1} is read",
+        "encode",
     )
 
 
@@ -103,5 +120,6 @@ def _stacked(count: int) -> Rule:
 RULES: tuple[Rule, ...] = (
     _ADJOINT,
     *map(_definition, COMPOSITES.values()),
+    *(_template(row) for row in COMPOSITES.values() if row.shape_only),
     *(_stacked(n) for n in range(DEEPEST, 0, -1)),
 )
