@@ -218,6 +218,7 @@ class _Placer:
             self.say("mul.const", c=d, d=c, s=self.scalar)
             return self.number(c * d)
         if (class_, c) in self.scaled:
+            self.say_sign(class_, c)  # the graph may know it as `-x` only
             return self.scaled[class_, c]
         merged = self.merged(class_, c)
         if merged is not None and self.say_merged(*merged, c):

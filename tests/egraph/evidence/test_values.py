@@ -99,3 +99,11 @@ def test_generated_programs_with_folds_and_trees(chunk: int):
                 done = optimize(flat, entry, WHOLE_DIMS, LIMITS).program
                 compared += agree(flat, done, entry, WHOLE_DIMS, seed)
     assert compared > 4
+
+
+def test_a_factor_that_is_known_as_a_sign_only():
+    """`(-x) · y` where the e-graph has `-x` and no `x · (-1)`: the way back of the factor needs both."""
+    program = random_program(1939, 8 + 1939 % 40)
+    program.functions["f"] = live(program.functions["f"])
+    dims = {"B": 2, "D": 3}
+    assert agree(program, optimize(program, "f", dims, LIMITS).program, "f", dims, 1939)
