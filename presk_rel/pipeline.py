@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
 from presk_rel.diagnostics.record import mutable, record
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from presk_rel.rules.analysis import CoreAnalysis, Names
     from presk_rel.rules.engine import Engine
     from presk_rel.types.tree import TypedProgram
+
+T = TypeVar("T")
 
 PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "fuse", "verify", "run")
 """The names of the passes, as `--time` shows them."""
@@ -78,51 +80,51 @@ class Session:
     @property
     def loaded(self) -> Loaded:
         """The parsed main file and its imports."""
-        return self._once("loaded", self._load)  # type: ignore[return-value]
+        return self._once("loaded", self._load)
 
     @property
     def names(self) -> Names:
         """What every use of a name means, by rules.dl."""
-        return self._once("names", self._resolve)  # type: ignore[return-value]
+        return self._once("names", self._resolve)
 
     @property
     def typed(self) -> TypedProgram:
         """The elaborated and typed program."""
-        return self._once("typed", self._type)  # type: ignore[return-value]
+        return self._once("typed", self._type)
 
     @property
     def core(self) -> Program:
         """PSK-Core with its `grad`s."""
-        return self._once("core", self._lower)  # type: ignore[return-value]
+        return self._once("core", self._lower)
 
     @property
     def analysis(self) -> CoreAnalysis:
         """Effects, regularity classes and liveness of the program as written, by rules.dl: of its training reading,
         whatever `mode` is, since `dropout` draws from its key there."""
-        return self._once("analysis", self._analyse)  # type: ignore[return-value]
+        return self._once("analysis", self._analyse)
 
     @property
     def differentiated(self) -> Program:
         """PSK-Core without `grad`."""
-        return self._once("differentiated", self._differentiate)  # type: ignore[return-value]
+        return self._once("differentiated", self._differentiate)
 
     def flat(self, entry: str) -> Program:
         """The differentiated entry with its calls inlined."""
-        return self._once(("flat", entry), lambda: self._inline(entry))  # type: ignore[return-value]
+        return self._once(("flat", entry), lambda: self._inline(entry))
 
     def optimized(self, entry: str, dims: Mapping[str, int] | None = None) -> Optimized:
         """The optimized flat entry with its proof. `dims` lets rules and cost use the numbers; a dim not in it stays
         symbolic."""
         key = ("optimized", entry, _key(dims))
-        return self._once(key, lambda: self._optimize(entry, dims or {}))  # type: ignore[return-value]
+        return self._once(key, lambda: self._optimize(entry, dims or {}))
 
     def fused(self, entry: str, dims: Mapping[str, int] | None = None) -> Fused:
         """The optimized entry partitioned into kernels. The executors run `optimized`: they compute the same."""
-        return self._once(("fused", entry, _key(dims)), lambda: self._fuse(entry, dims or {}))  # type: ignore[return-value]
+        return self._once(("fused", entry, _key(dims)), lambda: self._fuse(entry, dims or {}))
 
     def verified(self, entry: str, dims: Mapping[str, int] | None = None) -> Verdict:
         """What the independent checker, and sampling over balls, say of the proof of `optimized`."""
-        return self._once(("verified", entry, _key(dims)), lambda: self._verify(entry, dims or {}))  # type: ignore[return-value]
+        return self._once(("verified", entry, _key(dims)), lambda: self._verify(entry, dims or {}))
 
     # -------------------------------------------------------------------------------------------------- running
 
@@ -237,17 +239,11 @@ class Session:
 
     def _no_initializer(self, name: str) -> None:
         """E5002 when `name` is the initializer of a module that cannot have one."""
-        from presk_rel.core.initializers import initializer_problem
-        from presk_rel.elab.ty import Applied
-        from presk_rel.smt.linear import symbol
+        from presk_rel.core.initializers import missing_initializer
 
-        module, _, member = name.rpartition(".")
-        definition = self.core.modules.get(module) if member == "init" else None
-        if definition is not None:
-            instance = Applied(module, tuple(symbol(d) for d in definition.dims))
-            problem = initializer_problem(self.core.modules, instance)
-            if problem is not None:
-                raise PreskError([problem], exit_status=3)
+        problem = missing_initializer(self.core.modules, name)
+        if problem is not None:
+            raise PreskError([problem], exit_status=3)
 
     def no_function(self, name: str) -> Diagnostic:
         """Near misses are among what the program declares, never among what passes generate."""
@@ -260,14 +256,10 @@ class Session:
     def _askable(self) -> list[str]:
         """The functions of the program as written, the initializers of modules and what optimizers do, by the names
         to ask for them."""
-        names = [n for n in self.core.functions if not _MADE.search(n)]
-        if self.path.endswith(".core"):
-            return names
-        from presk_rel.elab.entries import shown_names
+        from presk_rel.elab.entries import asked_names
 
-        shown = shown_names(self.loaded)
-        owners = [n if n in shown else n.rpartition(".")[0] for n in names]
-        return [shown.get(o, o) + n.removeprefix(o) for n, o in zip(names, owners, strict=True)]
+        names = [n for n in self.core.functions if not _MADE.search(n)]
+        return names if self.path.endswith(".core") else asked_names(self.loaded, names)
 
     def input_facts(self) -> dict[str, list[Row]]:
         """The rows of every input relation of rules.dl: those of the syntax trees and those of PSK-Core."""
@@ -275,10 +267,10 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------------- making
 
-    def _once(self, key: object, make: Callable[[], object]) -> object:
+    def _once(self, key: object, make: Callable[[], T]) -> T:
         if key not in self._made:
             self._made[key] = make()
-        return self._made[key]
+        return cast("T", self._made[key])
 
     @contextmanager
     def _pass(self, name: str, *, stop: bool = True) -> Generator[None]:

@@ -201,7 +201,7 @@ class Handle:
                 if arena in emitted.plan.arenas and emitted.plan.arenas.index(arena) in emitted.plan.over[k]:
                     flat = lying(_torch(), [inputs[i] for i in arena])
                     into |= {} if flat is None else {k: flat}
-            made = bound(emitted, self.compiled.generated, inputs, None, into)
+            made = bound(emitted, self.compiled.parts.namespace, inputs, None, into)
         else:
             made = ready(self.compiled, inputs)
         results = made.results

@@ -96,7 +96,7 @@ def _halves(handle: Handle, pull: Handle) -> Halves:
     emitted = pull.compiled.emitted
     cotangents = [i.operand.name for i in emitted.inputs[len(handle.compiled.emitted.inputs) :]]
     results = sum(1 for x in operands_of(handle.compiled.emitted.result) if not on_host(x))
-    return halves(emitted.source, pull.compiled.parts.entry.__globals__, cotangents, results)  # type: ignore[attr-defined]
+    return halves(emitted.source, pull.compiled.parts.namespace, cotangents, results)
 
 
 class Call(torch.autograd.Function):

@@ -52,6 +52,15 @@ def initializers(modules: dict[str, ModuleDef]) -> dict[str, Function]:
     return {f.name: f for f in built}
 
 
+def missing_initializer(modules: dict[str, ModuleDef], name: str) -> Diagnostic | None:
+    """E5002 when `name`, `M.init`, is the initializer of a module that cannot have one."""
+    module, _, member = name.rpartition(".")
+    definition = modules.get(module) if member == "init" else None
+    if definition is None:
+        return None
+    return initializer_problem(modules, Applied(module, tuple(symbol(d) for d in definition.dims)))
+
+
 def initializer_problem(modules: dict[str, ModuleDef], instance: Instance) -> Diagnostic | None:
     """Why an instance has no initializer (E5002): a stack whose count is not a constant. Asked when one is needed, so
     that such modules can still be checked, differentiated, and run on parameters that are given."""

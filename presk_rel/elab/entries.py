@@ -42,3 +42,10 @@ def shown_names(loaded: Loaded) -> dict[str, str]:
 
 def _named(file: ast.File) -> Iterator[ast.Module | ast.Fn]:
     return (d for d in file.decls if isinstance(d, ast.Module | ast.Fn))
+
+
+def asked_names(loaded: Loaded, names: list[str]) -> list[str]:
+    """Core names of functions, and of what belongs to modules and optimizers, as the main file calls them."""
+    shown = shown_names(loaded)
+    owners = [n if n in shown else n.rpartition(".")[0] for n in names]
+    return [shown.get(o, o) + n.removeprefix(o) for n, o in zip(names, owners, strict=True)]

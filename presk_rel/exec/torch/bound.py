@@ -33,18 +33,18 @@ class Bound:
 
 def bound(
     emitted: Emitted,
-    entry: Entry,
+    namespace: dict[str, Any],
     inputs: Sequence[Any],
     wrap: Callable[[Entry], Entry] | None = None,
     into: Mapping[int, Any] | None = None,
 ) -> Bound:
-    """Buffers for one set of inputs. Tensors must be in row-major order; they are read where they lie, but for the
-    leaves of a tree that the plan needs next to each other and that are not: these are copied once. `wrap` makes a run
-    of the plan's (a CUDA graph). `into` is flat memory for groups of results (`Plan.over`)."""
+    """Buffers for one set of inputs of the generated file whose names `namespace` has. Tensors must be in row-major
+    order; they are read where they lie, but for the leaves of a tree that the plan needs next to each other and that
+    are not: these are copied once. `wrap` makes a run of the plan's (a CUDA graph). `into` is flat memory for groups of
+    results (`Plan.over`)."""
     torch: Any = import_module("torch")
     plan = emitted.plan
     assert plan is not None
-    namespace: dict[str, Any] = entry.__globals__  # type: ignore[attr-defined]
     if "bound" not in namespace:
         exec(compile(plan.source, f"<presk plan {len(plan.source)}>", "exec"), namespace)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def bound(
         return results
 
     def launch() -> tuple[Any, ...]:
-        return entry(held, through)
+        return namespace["entry"](held, through)
 
     def plain() -> tuple[Any, ...]:
         run()

@@ -30,7 +30,7 @@ def ready(compiled: Compiled, inputs: Sequence[Any], before: Bound | None = None
         run = runner.machine(given)
         if run is not None:
             return _by_machine(compiled, run, held, given, before)
-    return before or bound(compiled.emitted, compiled.generated, inputs, wrap)
+    return before or bound(compiled.emitted, compiled.parts.namespace, inputs, wrap)
 
 
 def _by_machine(compiled: Compiled, run: Run, held: list[Any], given: tuple[Any, ...], before: Bound | None) -> Bound:

@@ -66,11 +66,13 @@ class Compiled:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The functions of a generated file (`exec.torch.parts`): `entry(inputs, run)` is `run` (by default `compute`) of
-    the tensors that `prelude(inputs)` makes of keys and hyperparameters."""
+    the tensors that `prelude(inputs)` makes of keys and hyperparameters. `namespace` is the file's: code
+    that is written from it (`plan`, `api.halves`) finds its constants there."""
 
     entry: Callable[..., tuple[Any, ...]]
     prelude: Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
     compute: Callable[..., tuple[Any, ...]]
+    namespace: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def compile_entry(
             with torch.inference_mode():
                 return function(inputs, runner)
         if planned and emitted.plan is not None:
-            return bound(emitted, function, inputs).run()
+            return bound(emitted, found.namespace, inputs).run()
         with torch.inference_mode():
             return function(inputs)
 
@@ -140,7 +142,7 @@ def loaded(source: str) -> Parts:
     """The functions of a generated file; its constants are computed now."""
     namespace: dict[str, Any] = {"__name__": "presk_generated"}
     exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
-    return Parts(namespace["entry"], namespace["prelude"], namespace["compute"])
+    return Parts(namespace["entry"], namespace["prelude"], namespace["compute"], namespace)
 
 
 def place_of(torch: Any, device: str) -> Any:

@@ -45,7 +45,7 @@ def counts(program: Program, entry: str, dims: dict[str, int], dtype: Dtype, *, 
     assert compiled.emitted.plan is not None
     read = [taken(i.operand, DTYPES[dtype]) for i in compiled.emitted.inputs]
     assert counted(compiled.emitted.source, DTYPES[dtype], read) == len(dispatched(lambda: compiled.generated(inputs)))
-    ready = bound(compiled.emitted, compiled.generated, inputs)
+    ready = bound(compiled.emitted, compiled.parts.namespace, inputs)
     seen = dispatched(ready.launch)
     same(compiled.generated(inputs), ready.run(), 1e-4 if dtype == "f32" else 1e-11)
     return compiled.emitted.kernels, seen
