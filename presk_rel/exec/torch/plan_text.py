@@ -15,7 +15,10 @@ SMALL = 1 << 14
 """Entries up to which oneDNN's gelu takes longer than torch's own (9 and 31 µs against 1.3 and 3.5 on 32 entries; from
 about 2^17 on it is the faster one)."""
 
-_NUMBERS = frozenset(f"torch.{n}" for n in ("add", "sub", "mul", "div", "rsub", "addbmm"))
+_NUMBERS = frozenset(f"torch.{n}" for n in ("add", "sub", "mul", "div"))
+"""Take a number as a tensor without axes too, which is faster; in bf16 that tensor would round the number."""
+_TENSORS = frozenset({"torch.rsub", "torch.addbmm"})
+"""Their `into` forms take nothing else."""
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ class Text:
             args.reverse()
         if step.function in ("torch.sum", "torch.mean") and len(args) == 1:
             args.append(())
-        numeric = (step.function in _NUMBERS and self.dtype in ("float32", "float64")) or step.function == "torch.rsub"
+        numeric = step.function in _TENSORS or (step.function in _NUMBERS and self.dtype in ("float32", "float64"))
         shown = [self.number(a) if numeric and isinstance(a, int | float) else self.shown(a) for a in args]
         shown += [f"{k}={self.shown(v)}" for k, v in keywords.items()]
         for name, x in zip(names, step.results, strict=True):

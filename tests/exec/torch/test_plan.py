@@ -76,11 +76,13 @@ def test_q_k_and_v_are_one_product_and_their_gradients_are():
     assert loss.count("addmm") == 3 * SMALL["L"]  # wo, l1, l2
 
 
-def test_products_that_are_added_up_are_one(tmp_path: Path):
-    of_x = """
+OF_X = """
 fn g(θ : params Three, x : ℝ[batch: B, n: 4]) -> ℝ[batch: B, n: 4] = grad(λ x. sum(Three.apply(θ, x)))(x)
 """
-    seen = launched(compiled(WEIGHTS + of_x, tmp_path, "g", B=3))
+
+
+def test_products_that_are_added_up_are_one(tmp_path: Path):
+    seen = launched(compiled(WEIGHTS + OF_X, tmp_path, "g", B=3))
     assert len([s for s in seen if s in ("mm", "addmm", "bmm", "addbmm")]) == 2
 
 
@@ -135,6 +137,16 @@ def test_bf16_runs_by_the_plan():
     assert found["l1"]["w"].dtype == torch.bfloat16
     exact = program.compile("mse_grad", {"B": 2, "D": 4}, dtype="f64", tier="emit")(**given)
     assert (found["l1"]["w"].double() - exact["l1"]["w"]).abs().max() < 0.05
+
+
+def test_products_are_added_up_in_bf16_too(tmp_path: Path):
+    (tmp_path / "of_x.psk").write_text(WEIGHTS + OF_X, encoding="utf-8")
+    program = presk_rel.load(tmp_path / "of_x.psk")
+    handle = program.compile("g", {"B": 3}, dtype="bf16", tier="emit")
+    assert "addbmm" in launched(handle)
+    given = {p.name: handle.example(p.name) for p in handle.function.params}
+    exact = program.compile("g", {"B": 3}, dtype="f64", tier="emit")(**given)
+    assert (handle(**given).double() - exact).abs().max() < 0.05 * max(1, exact.abs().max())
 
 
 def test_a_stack_of_constants_is_there_before_the_run(tmp_path: Path):
