@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
-from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, TupleOf, Type
+from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
 from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.library import prepared
-from presk_rel.exec.torch.nodes import Branch, Node, Single, built, named, operands_of, with_operands
+from presk_rel.exec.torch.nodes import Branch, Node, Single, built, groups, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
-from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host
+from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host, sliced_stacks
 from presk_rel.exec.torch.plan import Plan, plan
 from presk_rel.exec.torch.structure import hyper, sliced, structural
 from presk_rel.exec.torch.trace import Host, counted
@@ -58,6 +57,9 @@ class Emitted:
     trees: tuple[tuple[int, ...], ...]
     """The inputs that are the leaves of one parameter tree."""
     plan: Plan | None
+    slices: tuple[int, ...] = ()
+    """Of a file for a compiler: of how many tensors each result of `compute` is the stack, which it returns as a tuple
+    of these; 0 for a tensor."""
 
 
 def _read(op: Op) -> Iterator[Var]:
@@ -87,6 +89,7 @@ class _Scope:
 class _Emitter:
     program: Program
     unroll: bool
+    machine: bool
     writer: Writer = field(default_factory=Writer)
     bodies: dict[object, Body] = field(default_factory=dict[object, Body])
 
@@ -148,7 +151,9 @@ class _Emitter:
         made = host_scalar(op, args, ty, self.writer.numbers)
         if made is not None:
             return self.host_number(s, made, ty, label)
-        step = Step(op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label), s.known)
+        step = Step(
+            op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label), s.known, self.machine
+        )
         result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
@@ -332,12 +337,14 @@ def _slice(stack: Node, ty: Type, env: Env, index: str) -> Node:
     return with_operands(stack, (Operand(f"{x.name}[{index}]", x.type) for x in operands_of(stack)))
 
 
-def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False) -> Emitted:
+def emit(
+    program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False, machine: bool = False
+) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
-    it. `unroll` writes the iterations of folds one after another."""
-    program = prepared(program, device)
+    it. `unroll` writes the iterations of folds one after another. `machine` is for code that is compiled: no plan."""
+    program = prepared(program, device, machine=machine)
     function = program.functions[entry]
-    emitter = _Emitter(program, unroll)
+    emitter = _Emitter(program, unroll, machine)
     s = emitter.scope(function, env)
     inputs: list[Input] = []
     for p in function.params:
@@ -349,34 +356,18 @@ def emit(program: Program, entry: str, env: Env, dtype: str, device: str, *, unr
 
         s.nodes[p.name] = built(program.modules, p.type, leaf)
     result = emitter.bindings(s, function)
-    leaves = list(operands_of(result))
+    leaves, slices = list(operands_of(result)), ()
+    if machine:
+        leaves, slices = sliced_stacks(s.lines, leaves)
     title = f"  # {printable(function.name)}"
     text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
     source = file_text(emitter.writer, text, dtype, device)
     read = [taken(i.operand, dtype) for i in inputs]
     trees = tuple(groups((s.nodes[p.name] for p in function.params), whole=True))
-    planned = plan(source, dtype, read, trees, groups([result]))
+    planned = None if machine else plan(source, dtype, read, trees, groups([result]))
     kernels = counted(source, dtype, read) if planned is None else planned.kernels
-    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned)
-
-
-def groups(nodes: Iterable[Node], *, whole: bool = False) -> list[tuple[int, ...]]:
-    """Which leaves lie in one flat tensor: those of a parameter tree. Leaves are numbered in order, without those of
-    the host unless `whole`; then only trees are listed, else every other leaf is one alone."""
-    numbers = count()
-
-    def found(node: Node) -> list[tuple[int, ...]]:
-        match node:
-            case Single(operand):
-                own = () if on_host(operand) and not whole else (next(numbers),)
-                return [own] if own and not whole else []
-            case Branch(Params(), _):
-                return [tuple(next(numbers) for _ in operands_of(node))]
-            case Branch(_, parts):
-                return [g for _, part in parts for g in found(part)]
-
-    return [g for node in nodes for g in found(node)]
+    return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned, slices)
 
 
 def taken(x: Operand, dtype: str) -> Array | Host:

@@ -25,7 +25,7 @@ def _sides(step: Step, op: str) -> list[tuple[Operand, Made, Operand]]:
 
 def product_sum(step: Step) -> str | None:
     """x · w + b, and ct · wᵀ + b, with b of the shape of the sum: addmm."""
-    if 0 in step.sizes or len(step.sizes) < 2:
+    if 0 in step.sizes or len(step.sizes) < 2 or step.machine:
         return None
     for op in ("dot", "dot_vjp_l"):
         for product, made, rest in _sides(step, op):

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from presk_rel.exec.torch import inductor_cache
 from presk_rel.exec.torch.inductor_build import examples, flat, launches, nested, spec
+from presk_rel.exec.torch.loaded import Loaded
 
 Tier = Literal["auto", "emit", "inductor"]
 """What a user asks for: `auto` is `emit` where a program runs once, `inductor` where it runs often."""
@@ -44,13 +45,66 @@ class Status:
     kernels: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result of `compute`: sizes, dtype, and of how many slices it is the stack that are returned as a tuple; 0 for a
+    tensor."""
+
+    sizes: list[int]
+    dtype: str
+    slices: int = 0
+
+    @property
+    def spec(self) -> Any:
+        if not self.slices:
+            return [self.sizes, self.dtype]
+        return {"each": [[self.sizes[1:], self.dtype]] * self.slices}
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is compiled: a generated file, and the results of its `compute`, if it was written for a compiler."""
+
+    file: Loaded
+    results: tuple[Result, ...] = ()
+
+    def compute(self, *given: Any) -> tuple[Any, ...]:
+        """The file's `compute`, stacks whole."""
+        torch: Any = import_module("torch")
+        return tuple(torch.stack(x) if isinstance(x, tuple) else x for x in self.file.compute(*given))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Machine code that writes its results to where it is told."""
+
+    boxed: Callable[[list[Any]], Any]
+    results: tuple[Result, ...]
+
+    def into(self, places: Sequence[Any]) -> Run:
+        """The run that writes these tensors, one for each result."""
+        parts = [y for x, r in zip(places, self.results, strict=True) for y in (x.unbind() if r.slices else (x,))]
+        boxed = self.boxed
+
+        def run(*given: Any) -> None:
+            boxed([*(x if x.is_contiguous() else x.contiguous() for x in flat(given)), *parts])
+
+        return run
+
+    def __call__(self, *given: Any) -> tuple[Any, ...]:
+        torch: Any = import_module("torch")
+        places = tuple(torch.empty(r.sizes, dtype=getattr(torch, r.dtype)) for r in self.results)
+        self.into(places)(*given)
+        return places
+
+
 @dataclass(slots=True)
 class Runner:
-    """Machine code for a `compute`, made after `after` runs, with the shapes that it gets then. Called, it runs that,
-    or the code as it is where there is none."""
+    """Machine code for the `compute` of a file, made after `after` runs, with the shapes that it gets then. Called, it
+    runs that, or the code as it is where there is none."""
 
-    source: str
-    compute: Run
+    write: Callable[[], Code]
+    """Writes the file that is compiled, when it is."""
     device: str
     kernels: int
     after: int = 0
@@ -58,9 +112,17 @@ class Runner:
     status: Status = field(init=False)
     settled: bool = False
     _run: Run | None = None
+    _code: Code | None = None
 
     def __post_init__(self) -> None:
         self.status = Status("emit", None, self.kernels)
+
+    @property
+    def code(self) -> Code:
+        """What is compiled: its file's `prelude` makes what its `compute`, and the machine code of that, take."""
+        if self._code is None:
+            self._code = self.write()
+        return self._code
 
     def due(self) -> bool:
         """Count a run; whether machine code is to do it."""
@@ -72,13 +134,13 @@ class Runner:
     def machine(self, given: tuple[Any, ...]) -> Run | None:
         """The machine code, made at first; None where there is none."""
         if not self.settled:
-            run, self.status = compiled(self.source, self.compute, given, self.device, self.kernels)
+            run, self.status = compiled(self.code, given, self.device, self.kernels)
             self._run = run if self.status.tier != "emit" else None
             self.settled = True
         return self._run
 
     def __call__(self, *given: Any) -> Any:
-        return (self.machine(given) or self.compute)(*given)
+        return (self.machine(given) or self.code.compute)(*given)
 
 
 def auto_after(kernels: int) -> int:
@@ -86,21 +148,21 @@ def auto_after(kernels: int) -> int:
     return -(-AUTO_LAUNCHES // max(kernels, 1))
 
 
-def compiled(source: str, compute: Run, given: tuple[Any, ...], device: str, kernels: int) -> tuple[Run, Status]:
+def compiled(code: Code, given: tuple[Any, ...], device: str, kernels: int) -> tuple[Run, Status]:
     """The fastest function that computes `compute` on tensors like `given`."""
     if not kernels:
-        return compute, Status("emit", None, 0)
+        return code.compute, Status("emit", None, 0)
     if device != "cpu":
-        return just_in_time(compute, [spec(x) for x in given], device, kernels)
+        return just_in_time(code.compute, [spec(x) for x in given], device, kernels)
     missing = no_compiler()
     if missing is not None:
-        return compute, Status("emit", missing, kernels)
+        return code.compute, Status("emit", missing, kernels)
     specs = [spec(x) for x in given]
     try:
-        entry = _entry(source, specs, device)
-        return loaded(entry.path, specs, len(given)), Status("inductor", None, entry.about["kernels"])
+        entry = _entry(code, specs, device)
+        return Written(opened(entry.path), code.results), Status("inductor", None, entry.about["kernels"])
     except BuildError as error:
-        run, status = just_in_time(compute, specs, device, kernels)
+        run, status = just_in_time(code.compute, specs, device, kernels)
         return run, Status(status.tier, f"{error}; {status.reason}" if status.reason else str(error), status.kernels)
 
 
@@ -121,29 +183,32 @@ class BuildError(Exception):
     """The compiler failed; its last words."""
 
 
-def _entry(source: str, specs: list[Any], device: str) -> inductor_cache.Entry:
+def _entry(code: Code, specs: list[Any], device: str) -> inductor_cache.Entry:
     """The artifact from the cache, or built."""
-    name = inductor_cache.key(_identity(source, specs, device))
+    job = {
+        "source": code.file.source,
+        "given": specs,
+        "results": [r.spec for r in code.results],
+        "device": device,
+    }
+    name = inductor_cache.key(_identity(job))
     found = inductor_cache.find(name)
     if found is not None:
         return found
     torch: Any = import_module("torch")
     with tempfile.TemporaryDirectory(prefix="presk-build-") as scratch:
         out = str(Path(scratch) / "compute.pt2")
-        job = {"source": source, "given": specs, "device": device, "threads": torch.get_num_threads(), "out": out}
-        _build(job)
+        _build({**job, "threads": torch.get_num_threads(), "out": out})
         return inductor_cache.store(name, Path(out), {"kernels": launches(out), "device": device})
 
 
-def _identity(source: str, specs: list[Any], device: str) -> dict[str, Any]:
+def _identity(job: dict[str, Any]) -> dict[str, Any]:
     """All that the machine code depends on; dtype and shapes are in the source."""
     torch: Any = import_module("torch")
     here = Path(__file__).parent
     return {
-        "format": 1,
-        "source": source,
-        "given": specs,
-        "device": device,
+        "format": 2,
+        **job,
         "torch": str(torch.__version__),
         "python": sys.version,
         "threads": torch.get_num_threads(),
@@ -167,21 +232,13 @@ def _clean(text: str) -> str:
     return "".join(c for c in text if c.isprintable())[:200]
 
 
-def loaded(path: Path, specs: list[Any], count: int) -> Run:
-    """The function of an artifact: a list of tensors in, a list out, no checks."""
+def opened(path: Path) -> Callable[[list[Any]], Any]:
+    """The function of an artifact: takes a list of tensors, and checks nothing."""
     inductor: Any = import_module("torch._inductor")
     try:
-        boxed = inductor.aoti_load_package(str(path)).loader.boxed_run
+        return inductor.aoti_load_package(str(path)).loader.boxed_run
     except Exception as error:
         raise BuildError(f"the compiled file does not load: {_clean(str(error))}") from error
-
-    def run(*given: Any) -> Any:
-        return boxed([x if x.is_contiguous() else x.contiguous() for x in given])
-
-    def run_nested(*given: Any) -> Any:
-        return boxed([x.contiguous() for x in flat(given)])
-
-    return run_nested if any(isinstance(s, dict) for s in specs) else run
 
 
 # ---------------------------------------------------------------------------------------------------- just in time

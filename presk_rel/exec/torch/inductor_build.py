@@ -2,8 +2,10 @@
 of its own, so that what the compiler prints, keeps and changes stays there.
 
 Its input is a JSON job: the generated `source`, the `given` tensors as shapes and names of dtypes (lists where the
-host hands over one for each iteration), `device`, `threads`, and the `out` file. Constants of the source are traced
-too, so that the compiler sees their values and not only their memory.
+host hands over one for each iteration), the same of its `results`, `device`, `threads`, and the `out` file. What is
+compiled takes the tensors, and those that it writes the results to: a slice of a stack is moved there while it is in
+the cache, and what is computed entry by entry is written there to begin with. Constants of the source that are
+one number everywhere are traced too, so that the compiler sees their values and not only their memory.
 """
 
 from __future__ import annotations
@@ -63,19 +65,41 @@ def examples(specs: list[Spec], device: str) -> list[Any]:
 
 def build(job: dict[str, Any]) -> None:
     """Compile a job. Whatever the compiler raises is raised."""
-    from presk_rel.exec.torch.run import loaded
+    from presk_rel.exec.torch.loaded import loaded
 
     torch: Any = import_module("torch")
     inductor: Any = import_module("torch._inductor")
     torch.set_num_threads(job["threads"])
 
+    tables = _tables(loaded(job["source"]).namespace)
+
     class Pure(torch.nn.Module):
+        def __init__(self) -> None:
+            torch.nn.Module.__init__(self)
+            for name, table in tables.items():
+                self.register_buffer(name, table)
+
         def forward(self, *tensors: Any) -> Any:
-            return loaded(job["source"]).compute(*nested(job["given"], iter(tensors)))
+            code = loaded(job["source"])
+            code.namespace.update({name: getattr(self, name) for name in tables})
+            rest = iter(tensors)
+            found = code.compute(*nested(job["given"], rest))
+            for place, value in zip(rest, flat(found), strict=True):
+                place.copy_(value)
+            return ()
 
     with torch.no_grad():
-        program = torch.export.export(Pure(), tuple(examples(job["given"], job["device"])), strict=False)
+        tensors = examples([*job["given"], *job["results"]], job["device"])
+        program = torch.export.export(Pure(), tuple(tensors), strict=False)
         inductor.aoti_compile_and_package(program, package_path=job["out"])
+
+
+def _tables(namespace: dict[str, Any]) -> dict[str, Any]:
+    """The real constants of a file that are more than one number (what masks add): memory, not computed anew at every
+    entry. (Truths are: read from memory they make a loop twice as slow.)"""
+    torch: Any = import_module("torch")
+    tensors = {n: x for n, x in namespace.items() if isinstance(x, torch.Tensor) and x.is_floating_point()}
+    return {n: x for n, x in tensors.items() if x.numel() > 1 and not bool((x == x.reshape(-1)[0]).all())}
 
 
 def launches(package: str) -> int:

@@ -28,14 +28,16 @@ _FORMS = {
 }
 
 
-def prepared(program: Program, device: str) -> Program:
-    """The program with the composites that torch has a call for on this device, those written out that it has not."""
+def prepared(program: Program, device: str, *, machine: bool = False) -> Program:
+    """The program with the composites that torch has a call for on this device, those written out that it has not; for
+    `machine` code also those that a compiler makes better code of: attention, where what happens between its products
+    is one pass over the scores, and sums, which join what is done next."""
     on_cpu = device.split(":")[0] == "cpu"
-    left = expanded(program, lambda b, scope: _has_call(b, scope, on_cpu))
-    return replace(left, functions={name: _early(f) for name, f in left.functions.items()})
+    left = expanded(program, lambda b, scope: _has_call(b, scope, on_cpu, machine))
+    return replace(left, functions={name: _early(_one_call(f)) for name, f in left.functions.items()})
 
 
-def _has_call(b: Binding, scope: Scope, on_cpu: bool) -> bool:
+def _has_call(b: Binding, scope: Scope, on_cpu: bool, machine: bool) -> bool:
     assert isinstance(b.op, Prim)
     shapes = [_shape(scope.types[v]) for v in b.op.args]
     match b.op.op:
@@ -51,11 +53,11 @@ def _has_call(b: Binding, scope: Scope, on_cpu: bool) -> bool:
         case "mse_vjp":
             return shapes[0].is_scalar and all(compatible_shapes(shapes[1], s) for s in shapes[2:])
         case "linear":
-            return _linear(shapes, _shape(b.type))
+            return not machine and _linear(shapes, _shape(b.type))
         case "deviation":
             return False
         case _:
-            return on_cpu and _attention(b.op, shapes, scope)
+            return on_cpu and not machine and _attention(b.op, shapes, scope)
 
 
 def _shape(ty: Type) -> Shape:
@@ -127,6 +129,27 @@ def _is_constant(v: Var, scope: Scope) -> bool:
 def _is_causal(v: Var, scope: Scope) -> bool:
     op = scope.ops.get(v)
     return isinstance(op, Prim) and op.op == "causal_mask"
+
+
+def _one_call(function: Function) -> Function:
+    """The adjoints of a norm in its scale read that scale whose adjoint in x is wanted too: of the scale they take the
+    shape only (the optimizer may name any of that shape, another layer's), and both are then results of one call."""
+    known: dict[tuple[object, ...], Var] = {}
+    types = {**{p.name: p.type for p in function.params}, **{b.name: b.type for b in function.bindings}}
+    place: dict[Var, int] = {b.name: i for i, b in enumerate(function.bindings)}
+    for b in function.bindings:
+        if isinstance(b.op, Prim) and b.op.op == "layer_norm_vjp":
+            known.setdefault((b.op.attrs, b.op.args[:2], types[b.op.args[2]]), b.op.args[2])
+
+    def shared(b: Binding) -> Binding:
+        if not isinstance(b.op, Prim) or b.op.op != "layer_norm_vjp_scale":
+            return b
+        ct, x, scale = b.op.args
+        found = known.get((b.op.attrs, (ct, x), types[scale]))
+        there = found is not None and place.get(found, -1) < place[b.name]
+        return replace(b, op=replace(b.op, args=(ct, x, found))) if found is not None and there else b
+
+    return replace(function, bindings=tuple(map(shared, function.bindings))) if known else function
 
 
 def _early(function: Function) -> Function:

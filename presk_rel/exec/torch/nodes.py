@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.exec.torch.operand import Operand
+from presk_rel.exec.torch.parts import on_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +81,21 @@ def named(node: Node, ty: Type) -> Node:
             return Branch(ty, tuple((k, named(v, t)) for (k, v), t in zip(parts, items, strict=True)))
         case _:
             return node
+
+
+def groups(nodes: Iterable[Node], *, whole: bool = False) -> list[tuple[int, ...]]:
+    """Which leaves lie in one flat tensor: those of a parameter tree. Leaves are numbered in order, without those of
+    the host unless `whole`; then only trees are listed, else every other leaf is one alone."""
+    numbers = count()
+
+    def found(node: Node) -> list[tuple[int, ...]]:
+        match node:
+            case Single(operand):
+                own = () if on_host(operand) and not whole else (next(numbers),)
+                return [own] if own and not whole else []
+            case Branch(Params(), _):
+                return [tuple(next(numbers) for _ in operands_of(node))]
+            case Branch(_, parts):
+                return [g for _, part in parts for g in found(part)]
+
+    return [g for node in nodes for g in found(node)]

@@ -89,6 +89,8 @@ class Step:
     line: Callable[[str], str]
     known: dict[str, str] = field(default_factory=dict[str, str])
     """The name of each expression computed so far in this function, and of what calls computed along with others."""
+    machine: bool = False
+    """Whether a compiler gets the code, which joins what stands apart: no call is then worth a copy of an operand."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -10,8 +10,9 @@ draws to the other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper, Key
@@ -177,3 +178,12 @@ def file_text(writer: Writer, entry: Entry, dtype: str, device: str) -> str:
     read = set(Line((), "\n".join(bodies), 0).reads)
     constants = "".join(f"{line.text}\n" for line in needed(writer.constants, read))
     return "\n\n".join([HEADER.format(dtype=dtype, device=device) + constants, *bodies])
+
+
+def sliced_stacks(lines: Iterable[Line], leaves: list[Operand]) -> tuple[list[Operand], tuple[int, ...]]:
+    """The results of the device, stacks as tuples of their slices, with how many these are."""
+    stack = re.compile(r"torch\.stack\((\((?:[vc]\d+, )+\))\)")
+    made = {x.targets[0]: stack.fullmatch(x.text.partition(" = ")[2].partition("  # ")[0]) for x in lines}
+    found = [made.get(x.name) for x in leaves]
+    slices = (m.group(1).count(",") if m else 0 for m, x in zip(found, leaves, strict=True) if not on_host(x))
+    return [replace(x, name=m.group(1)) if m else x for x, m in zip(leaves, found, strict=True)], tuple(slices)

@@ -14,7 +14,7 @@ from typing import Any
 from presk_rel.elab.ty import Idx, Mask
 from presk_rel.exec.torch.bound import Bound, bound, parted
 from presk_rel.exec.torch.cuda_graph import Graph
-from presk_rel.exec.torch.inductor import Run
+from presk_rel.exec.torch.inductor import Run, Written
 from presk_rel.exec.torch.nodes import operands_of
 from presk_rel.exec.torch.parts import on_host
 from presk_rel.exec.torch.run import Compiled
@@ -26,14 +26,16 @@ def ready(compiled: Compiled, inputs: Sequence[Any], before: Bound | None = None
     runner, wrap = compiled.runner, Graph if compiled.device.type == "cuda" else None
     if runner is not None and runner.due():
         held = before.inputs if before is not None else list(inputs)
-        given, _ = compiled.parts.prelude(tuple(held))
+        given, _ = runner.code.file.prelude(tuple(held))
         run = runner.machine(given)
         if run is not None:
-            return _by_machine(compiled, run, held, given, before)
+            return _by_machine(compiled, runner.code.file.entry, run, held, given, before)
     return before or bound(compiled.emitted, compiled.parts.namespace, inputs, wrap)
 
 
-def _by_machine(compiled: Compiled, run: Run, held: list[Any], given: tuple[Any, ...], before: Bound | None) -> Bound:
+def _by_machine(
+    compiled: Compiled, entry: Run, run: Run, held: list[Any], given: tuple[Any, ...], before: Bound | None
+) -> Bound:
     torch: Any = import_module("torch")
     operands = list(operands_of(compiled.emitted.result))
     if before is None:
@@ -41,11 +43,11 @@ def _by_machine(compiled: Compiled, run: Run, held: list[Any], given: tuple[Any,
     else:
         kept = before.run()
         results, flats = [x for x, o in zip(kept, operands, strict=True) if not on_host(o)], before.flats
-    copy, entry, prepared = torch._foreach_copy_, compiled.parts.entry, tuple(results)
+    prepared = tuple(results)
+    into = run.into(prepared) if isinstance(run, Written) else _copied(torch, run, results)
 
     def write(*given: Any) -> tuple[Any, ...]:
-        if results:
-            copy(results, run(*given))
+        into(*given)
         return prepared
 
     launched: Run = Graph(write) if compiled.device.type == "cuda" else write
@@ -61,6 +63,17 @@ def _by_machine(compiled: Compiled, run: Run, held: list[Any], given: tuple[Any,
             return launch()
 
     return Bound(held, not any(map(on_host, operands)), guarded, launch, flats, prepared)
+
+
+def _copied(torch: Any, run: Run, results: list[Any]) -> Run:
+    """A run whose results are moved to where they are read."""
+    copy = torch._foreach_copy_
+
+    def into(*given: Any) -> None:
+        if results:
+            copy(results, run(*given))
+
+    return into
 
 
 def _results(torch: Any, compiled: Compiled) -> tuple[list[Any], tuple[Any, ...]]:

@@ -120,7 +120,8 @@ def row_ein(step: Step) -> str:
     if len(step.sizes) < 3 or matrix_form(str(step.attrs[0])) is None or 0 in step.sizes:
         factors = [Factor(x.name, x.sizes, axes) for x, axes in zip(step.args, spec.operands, strict=True)]
         return contraction(factors, spec.result, step.line)
-    given, numbers = zip(*map(_multiple_of, step.args), strict=True)
+    pairs = ((x, Fraction(1)) if step.machine else _multiple_of(x) for x in step.args)
+    given, numbers = zip(*pairs, strict=True)
     scale = prod(numbers, start=Fraction(1))
     return _of_heads(step, spec, given, None if scale == 1 else Onto(_nothing(step), 0, number(scale)))
 
@@ -156,6 +157,8 @@ def _multiple_of(x: Operand) -> tuple[Operand, Fraction]:
 
 def _masked_scores(step: Step, x: Operand, mask: Operand) -> str | None:
     """Scores `q · k / c` where the mask allows, as one call: a product added to 0 and -∞."""
+    if step.machine:
+        return f"torch.add({x.name}, {_barred(step, mask)})"
     base, scale = _multiple_of(x)
     made = base.made
     if made is None or made.op != "ein" or not made.alone or 0 in x.sizes or len(x.sizes) < 3:
@@ -163,7 +166,11 @@ def _masked_scores(step: Step, x: Operand, mask: Operand) -> str | None:
     spec = ein_spec(str(made.attrs[0]))
     if spec is None or matrix_form(str(made.attrs[0])) != SCORES:
         return None
+    return _of_heads(step, spec, made.args, Onto(_barred(step, mask), 1, number(scale)))
+
+
+def _barred(step: Step, mask: Operand) -> str:
+    """0 where a mask allows, else -∞."""
     refused = step.line(f"torch.logical_not({mask.name})")
     zeros = step.line(f"torch.zeros({mask.sizes}, dtype=dtype, device=device)")
-    barred = step.line(f'torch.masked_fill({zeros}, {refused}, float("-inf"))')
-    return _of_heads(step, spec, made.args, Onto(barred, 1, number(scale)))
+    return step.line(f'torch.masked_fill({zeros}, {refused}, float("-inf"))')

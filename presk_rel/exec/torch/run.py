@@ -19,10 +19,13 @@ from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskBug, PreskError
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf
 from presk_rel.exec.shapes import Env, length
 from presk_rel.exec.torch.bound import bound
-from presk_rel.exec.torch.emit import Emitted, Input, emit
-from presk_rel.exec.torch.inductor import Runner, Status, Tier, auto_after
-from presk_rel.exec.torch.nodes import Branch, Node, Single
+from presk_rel.exec.torch.emit import Emitted, Input, emit, taken
+from presk_rel.exec.torch.inductor import Code, Result, Runner, Status, Tier, auto_after, no_compiler
+from presk_rel.exec.torch.layouts import Array
+from presk_rel.exec.torch.loaded import Loaded, loaded
+from presk_rel.exec.torch.nodes import Branch, Node, Single, operands_of
 from presk_rel.exec.torch.operand import Operand
+from presk_rel.exec.torch.parts import on_host
 from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
@@ -52,7 +55,7 @@ class Compiled:
     emitted: Emitted
     function: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     generated: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    parts: Parts
+    parts: Loaded
     runner: Runner | None
     dtype: Any
     device: Any
@@ -61,18 +64,6 @@ class Compiled:
     def status(self) -> Status:
         """How it ran last; `emit` before it ran."""
         return self.runner.status if self.runner else Status("emit", None, self.emitted.kernels)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The functions of a generated file (`exec.torch.parts`): `entry(inputs, run)` is `run` (by default `compute`) of
-    the tensors that `prelude(inputs)` makes of keys and hyperparameters. `namespace` is the file's: code
-    that is written from it (`plan`, `api.halves`) finds its constants there."""
-
-    entry: Callable[..., tuple[Any, ...]]
-    prelude: Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
-    compute: Callable[..., tuple[Any, ...]]
-    namespace: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +97,24 @@ def compile_entry(
     place = place_of(torch, device)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
     found = loaded(emitted.source)
-    runner = _runner(emitted, found, device, tier, often=often)
     function = found.entry
+
+    def code() -> Code:
+        """The file for a compiler."""
+        if device != "cpu" or no_compiler() is not None:
+            return Code(found)
+        fine = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll, machine=True)
+        leaves = (taken(x, DTYPES[dtype]) for x in operands_of(fine.result) if not on_host(x))
+        shapes = ((list(x.sizes), x.dtype) for x in leaves if isinstance(x, Array))
+        results = (Result(*shape, n) for shape, n in zip(shapes, fine.slices, strict=True))
+        return Code(loaded(fine.source), tuple(results))
+
+    runner = _runner(emitted, code, device, tier, often=often)
 
     def call(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         if runner is not None and runner.due():
             with torch.inference_mode():
-                return function(inputs, runner)
+                return runner.code.file.entry(inputs, runner)
         if planned and emitted.plan is not None:
             return bound(emitted, found.namespace, inputs).run()
         with torch.inference_mode():
@@ -121,12 +123,12 @@ def compile_entry(
     return Compiled(emitted, call, function, found, runner, getattr(torch, DTYPES[dtype]), place)
 
 
-def _runner(emitted: Emitted, found: Parts, device: str, tier: Tier, *, often: bool) -> Runner | None:
+def _runner(emitted: Emitted, code: Callable[[], Code], device: str, tier: Tier, *, often: bool) -> Runner | None:
     """What makes machine code of the tensors' part; None for tier `emit`."""
     if tier == "emit" or (tier == "auto" and not often):
         return None
     after = auto_after(emitted.kernels) if tier == "auto" else 0
-    return Runner(emitted.source, found.compute, device, emitted.kernels, after)
+    return Runner(code, device, emitted.kernels, after)
 
 
 def fallen_back(status: Status) -> Diagnostics:
@@ -136,13 +138,6 @@ def fallen_back(status: Status) -> Diagnostics:
         text = f"tier inductor cannot be had, and tier {status.tier} ran: {status.reason}"
         found.add(Diagnostic("W7104", text, None, severity="warning"))
     return found
-
-
-def loaded(source: str) -> Parts:
-    """The functions of a generated file; its constants are computed now."""
-    namespace: dict[str, Any] = {"__name__": "presk_generated"}
-    exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
-    return Parts(namespace["entry"], namespace["prelude"], namespace["compute"], namespace)
 
 
 def place_of(torch: Any, device: str) -> Any:

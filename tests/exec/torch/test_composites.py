@@ -122,3 +122,18 @@ def test_what_does_not_line_up_is_written_out() -> None:
     nodes = {"x": np.random.default_rng(5).standard_normal((3, 4))}
     assert "native_layer_norm" not in on_torch(found, "f", {}, nodes).source
     agrees(found, "f", {}, nodes)
+
+
+def test_a_norm_s_adjoints_are_one_call_whichever_scale_they_name():
+    """Of the scale its own adjoint takes the shape only: the optimizer may name another layer's."""
+    text = f"""fn f(ct : {X}, x : {X}, w : ℝ[4], other : ℝ[4]) -> ({X}, ℝ[4]) {{
+  s : ℝ[4] = layer_norm_vjp_scale {NORM} ct, x, other
+  d : {X} = layer_norm_vjp {NORM} ct, x, w
+  both : ({X}, ℝ[4]) = tuple d, s
+  return both
+}}"""
+    rng = np.random.default_rng(0)
+    given = {n: rng.normal(size=s) for n, s in (("ct", (3, 4)), ("x", (3, 4)), ("w", 4), ("other", 4))}
+    found = program(text)
+    assert on_torch(found, "f", {}, given).source.count("layer_norm_backward(") == 1
+    agrees(found, "f", {}, given)

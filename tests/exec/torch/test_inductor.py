@@ -14,8 +14,9 @@ from presk_rel.api.handle import Handle
 from presk_rel.exec.conform import distance
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.torch import inductor, inductor_cache
-from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Runner, Status, auto_after
+from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Code, Runner, Status, auto_after
 from presk_rel.exec.torch.inductor_build import examples, flat, nested, spec
+from presk_rel.exec.torch.loaded import Loaded
 from presk_rel.pipeline import Request
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -63,7 +64,7 @@ def test_machine_code_is_built_once_and_again_when_damaged(cache: Path, monkeypa
     assert first.status == plain.status
     assert difference(first(), expected) < 1e-15
     assert first.status.tier == "inductor"
-    assert 0 < (first.status.kernels or 0) < plain.kernels
+    assert 0 < (first.status.kernels or 0) <= plain.kernels
     assert difference(mlp(tier="inductor")(), expected) < 1e-15
     assert len(built) == 1
 
@@ -104,6 +105,29 @@ def test_examples_are_within_the_bounds(
         far = distance(proven, ran.value)
         assert ran.status.tier == "inductor"
         assert (far.relative <= bound, far.differing) == (True, 0), (dtype, float(far.relative), far.where)
+
+
+@pytest.mark.parametrize(("file", "entry", "dims", "consts", "mode"), CASES, ids=lambda x: str(x)[:24])
+def test_the_file_for_a_compiler_computes_the_same(
+    file: str, entry: str, dims: dict[str, int], consts: dict[str, int], mode: Any
+):
+    program = presk_rel.load(EXAMPLES / file, consts, mode=mode)
+    handle = program.compile(entry, dims, dtype="f64", tier="inductor", unroll=True)
+    handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+    inputs, runner = handle._inputs({}), handle.compiled.runner
+    assert runner is not None
+    code = runner.code
+    given, _ = code.file.prelude(inputs)
+    expected, found = handle.compiled.generated(inputs), code.compute(*given)
+    scale = max(float(x.abs().max()) for x in expected)
+    assert [tuple(r.sizes) for r in code.results] == [tuple(x.shape) for x in found]
+    assert max(float((a - b).abs().max()) for a, b in zip(expected, found, strict=True)) < 1e-14 * max(scale, 1)
+    slices = [x for x in code.file.compute(*given) if isinstance(x, tuple)]
+    assert [len(x) for x in slices] == [r.slices for r in code.results if r.slices]
+    if file == "train_minigpt.psk":  # a stack is moved slice by slice; sums, and what is between products, are joined
+        assert slices
+        assert "addmm" not in code.file.source
+        assert "attention" not in code.file.source
 
 
 @pytest.mark.slow
@@ -158,7 +182,7 @@ def test_torch_compile_is_next_where_ahead_of_time_fails(cache: Path, monkeypatc
     monkeypatch.setattr(inductor, "_build", failing)
     monkeypatch.setattr(torch, "compile", lambda f, **_: f)
     handle = mlp(tier="inductor")
-    assert difference(handle(), mlp(tier="emit")()) == 0
+    assert difference(handle(), mlp(tier="emit")()) < 1e-15
     assert handle.status == Status("compile", "no")
 
 
@@ -169,13 +193,14 @@ def test_auto_compiles_when_launches_have_cost_as_much(monkeypatch: pytest.Monke
     assert auto_after(10) == AUTO_LAUNCHES // 10
     assert auto_after(3) * 3 >= AUTO_LAUNCHES > (auto_after(3) - 1) * 3
     monkeypatch.setattr(inductor, "compiled", lambda *_: (lambda x: x + 1, Status("inductor")))
-    runner = Runner("", lambda x: x, "cpu", 1, after=2)
+    code = Code(Loaded("", tuple, lambda x: (x, ()), lambda x: (x,), {}))
+    runner = Runner(lambda: code, "cpu", 1, after=2)
     assert [runner.due() and runner(0) for _ in range(5)] == [False, False, 1, 1, 1]
     assert mlp().status == mlp(tier="emit").status
 
 
 def test_a_handle_that_changes_to_machine_code_writes_on_where_it_wrote(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(inductor, "compiled", lambda _, compute, *__: (compute, Status("inductor", None, 1)))
+    monkeypatch.setattr(inductor, "compiled", lambda code, *_: (code.compute, Status("inductor", None, 1)))
     handle = mlp()
     assert handle.compiled.runner is not None
     handle.compiled.runner.after = 2
@@ -194,7 +219,8 @@ def test_a_handle_that_changes_to_machine_code_writes_on_where_it_wrote(monkeypa
 
 
 def test_nothing_is_compiled_where_no_kernel_runs():
-    assert inductor.compiled("", max, (torch.zeros(2),), "cpu", 0) == (max, Status("emit", None, 0))
+    code = Code(Loaded("", tuple, lambda x: (x, ()), lambda x: (x,), {}))
+    assert inductor.compiled(code, (torch.zeros(2),), "cpu", 0) == (code.compute, Status("emit", None, 0))
 
 
 def test_stacks_of_tensors_have_flat_forms():
