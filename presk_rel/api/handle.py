@@ -41,7 +41,7 @@ class Handle:
     program: Program
     function: Function
     dims: Mapping[str, int]
-    dtype: str
+    dtype: Dtype
     device: str
     compiled: Compiled
     drawn: Mapping[str, Value]
@@ -363,6 +363,7 @@ def compile_handle(
     tier: Tier = "auto",
 ) -> Handle:
     """See `api.Program.compile`."""
+    from presk_rel.exec.exact.run import check_defined
     from presk_rel.exec.inputs import bind, synthesize
     from presk_rel.exec.torch.run import compile_entry
 
@@ -371,6 +372,7 @@ def compile_handle(
     name = session.entry(entry).name
     core = session.optimized(name, dims).program if optimize else session.flat(name)
     found = bind(core, name, {k: _host(v) for k, v in like.items()}, dims)
+    check_defined(core, found)
     values = synthesize(core, found, seed) if _drawable(found.fn) else ()
     compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll, tier=tier, often=True)
     drawn = dict(zip((p.name for p in found.fn.params), values, strict=False))

@@ -38,7 +38,7 @@ def torch_module(handle: Handle) -> Any:
     program = Program(session.with_core(found.program))
     shown = [p.name for p in handle.function.params if isinstance(p.type, Real | Idx | Mask)]
     like = {n: handle.example(n) for n in shown} if handle.compiled.emitted.env.prefixes else {}
-    pull = program.compile(found.name, handle.dims, like=like, dtype=handle.dtype, device=handle.device)  # type: ignore[arg-type]
+    pull = program.compile(found.name, handle.dims, like=like, dtype=handle.dtype, device=handle.device)
     return PreskModule(handle, pull, found.parameters)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -114,11 +115,17 @@ def group() -> None:
 
 
 def main() -> None:
+    """Outside a command's body (`Report.execute`) Ctrl-C ends the process, with nothing to say."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
-    group()
+    try:
+        group()
+    except OSError as error:
+        click.echo(f"presk: cannot write the output: {error.strerror}", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +13,14 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    in_a_folder,
     lowering_options,
     naturals,
     required,
     session,
     source_path,
     tier_option,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--runs", type=click.IntRange(1, 100_000), default=31, metavar="N", help="Samples.  [default: 31]")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, metavar="N", help="Of the CPU.  [default: 1]")
 @click.option("--seed", type=int, default=0, metavar="N", help="Seed of the inputs.  [default: 0]")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="OUT.svg", help="Draw the intervals.")
+@click.option("--plot", type=click.Path(dir_okay=False), callback=in_a_folder, metavar="OUT.svg", help="Draw it.")
 def command(
     file: str,
     consts: tuple[str, ...],
@@ -83,7 +84,7 @@ def command(
         for warning in fallen_back(handle.status).items:
             program.session.diagnostics.add(warning)
         if plot is not None:
-            Path(plot).write_text(_svg(found, handle.function.name), encoding="utf-8")
+            write_text(plot, _svg(found, handle.function.name))
         return Outcome(_document(found, handle.function.name, dict(handle.dims), seed), _text(found))
 
     report.execute(body)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,7 +48,8 @@ class Report:
 
     def execute(self, body: Callable[[], Outcome]) -> None:
         """Run `body`, print what it says, and exit. No exception of presk's leaves this function as a traceback."""
-        outcome = self._guarded(body)
+        with interruptible():
+            outcome = self._guarded(body)
         if self.as_json:
             self._print_json(outcome)
         else:
@@ -102,6 +105,19 @@ class Report:
             click.echo(render(self.diagnostics, self.sources, color=colour), err=True)
         if outcome.text:
             click.echo(outcome.text)
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Ctrl-C is a `KeyboardInterrupt` in here. Around it, `main` lets it end the process at once."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # --------------------------------------------------------------------------------------------------------- options
@@ -174,6 +190,23 @@ def source_path(file: str) -> str:
     if not os.path.exists(file):
         raise click.UsageError(f"no such file: {file}")
     return file
+
+
+def in_a_folder(_: click.Context, option: click.Parameter, path: str | None) -> str | None:
+    """Wrong usage where the folder of a file to write is not there: said before anything is computed."""
+    folder = os.path.dirname(path or "")
+    if folder and not os.path.isdir(folder):
+        raise click.BadParameter(f"there is no folder {folder}", param=option)
+    return path
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file; wrong usage where it cannot be written."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {path}: {error.strerror}") from error
 
 
 _PAIR = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*)=([0-9]+)", re.UNICODE)

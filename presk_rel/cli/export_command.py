@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from presk_rel.cli.common import Outcome, Report, common_options, naturals, session, source_path
+from presk_rel.cli.common import (
+    Outcome,
+    Report,
+    common_options,
+    in_a_folder,
+    naturals,
+    session,
+    source_path,
+    write_text,
+)
 
 
 @click.command("export", epilog="Example:  presk export examples/mlp.psk --target pytorch -o mlp.py")
 @common_options
 @click.option("--target", type=click.Choice(["pytorch"]), default="pytorch", help="[default: pytorch]")
 @click.option("--mode", type=click.Choice(["readable"]), default="readable", help="[default: readable]")
-@click.option("-o", "--out", type=click.Path(dir_okay=False), metavar="OUT.py", help="Write to a file.")
+@click.option(
+    "-o", "--out", type=click.Path(dir_okay=False), callback=in_a_folder, metavar="OUT.py", help="Write to a file."
+)
 def command(
     file: str,
     consts: tuple[str, ...],
@@ -33,7 +42,7 @@ def command(
         document = {"target": target, "mode": mode, "source": text, "out": out}
         if out is None:
             return Outcome(document, text.rstrip("\n"))
-        Path(out).write_text(text, encoding="utf-8")
+        write_text(out, text)
         return Outcome(document, f"wrote {out}")
 
     report.execute(body)

@@ -57,9 +57,10 @@ def command(
         optimized, fused = program.optimized(name, bound), program.fused(name, bound)
         core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))
         figures = with_kernels(optimized.report, fused, program.seconds["fuse"])
+        if not (as_json or with_report):
+            return Outcome({}, core)
         launches = program.launches(name, bound)
         document = {"entry": name, "core": core, "report": report_document(figures, launches)}
-        text = core + ("\n\n" + report_text(figures, launches) if with_report else "")
-        return Outcome(document, text)
+        return Outcome(document, f"{core}\n\n{report_text(figures, launches)}")
 
     report.execute(body)

@@ -14,6 +14,7 @@ from presk_rel.cli.common import (
     common_options,
     dims_option,
     entry_option,
+    in_a_folder,
     inputs_options,
     lowering_options,
     naturals,
@@ -48,7 +49,13 @@ if TYPE_CHECKING:
 @tier_option
 @click.option("--no-opt", is_flag=True, help="Run the program as differentiated, not optimized.")
 @click.option("--verify", is_flag=True, help="Check the optimization's proof first.")
-@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Store tensors: .npz or .safetensors.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    callback=in_a_folder,
+    metavar="FILE",
+    help="Store tensors: .npz or .safetensors.",
+)
 @click.option("--time", "with_time", is_flag=True, help="Print the time of each phase and binding.")
 @click.option("--memory", "with_memory", is_flag=True, help="Print the memory at the peak and of each binding.")
 @remat_option

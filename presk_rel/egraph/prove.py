@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from presk_rel.core.ir import Attr
 from presk_rel.egraph.closure import CONGRUENCE, Closure, Edge, goal
 from presk_rel.egraph.conditions import variables
 from presk_rel.egraph.instances import FoldChange
@@ -122,12 +123,12 @@ def _step(writer: _Writer, closure: Closure, edge: Edge, number: dict[tuple[Term
     )
 
 
-def _value(writer: _Writer, kind: str, value: object) -> Value:
-    assert isinstance(value, (int, str)) or hasattr(value, "numerator") or hasattr(value, "terms")
+def _value(writer: _Writer, kind: str, value: int | Attr) -> Value:
+    """`value` is the id of a term or of a type, or an attribute: what it is, the variable's kind says."""
     if kind in ("term", "shape"):
         assert isinstance(value, int)
         return writer.term(value if kind == "term" else writer.own(value))
     if kind == "type":
         assert isinstance(value, int)
         return writer.terms.table.types[value]
-    return value  # type: ignore[return-value]
+    return value

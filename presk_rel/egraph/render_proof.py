@@ -140,8 +140,11 @@ class _Writer:
 
     def substitution(self, step: RuleStep) -> list[tuple[str, str]]:
         kinds = variables(RULES[step.rule])
-        full = {"term": self.text.write, "shape": self.text.write}
-        return [(n, full.get(kinds[n], str)(v)) for n, v in step.substitution if n in kinds]  # type: ignore[operator]
+
+        def full(value: Any, kind: str) -> str:
+            return self.text.write(value) if kind in ("term", "shape") else str(value)
+
+        return [(n, full(v, kinds[n])) for n, v in step.substitution if n in kinds]
 
 
 def _writers(proof: Proof) -> list[tuple[_Writer, list[_Placed]]]:

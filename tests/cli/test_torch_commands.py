@@ -85,3 +85,43 @@ def test_conform_of_discrete_results_says_how_many_were_compared(tmp_path: Path)
     path.write_text("fn i(x : ℝ[a: 4, b: 3]) -> idx[3][a: 4] = argmax(x)\n", encoding="utf-8")
     ran = presk("conform", str(path), "--entry", "i")
     assert ran.out == "conforms: i on cpu in f64 gives the proven result (4 discrete values)\n"
+
+
+MANY = """
+dim N
+module Half {
+  fn apply(x : ℝ[n: 2]) -> ℝ[n: 2] = 0.5 * x
+}
+module Many{N : dim} {
+  use steps : stack{N}(Half)
+  fn apply(x : ℝ[n: 2]) -> ℝ[n: 2] = steps.apply(x)
+}
+fn f(x : ℝ[n: 2]) -> ℝ[] = mean(x)
+"""
+
+
+def test_the_launches_of_more_iterations_than_torch_runs_are_not_counted(tmp_path: Path):
+    path = tmp_path / "many.psk"
+    path.write_text(MANY, encoding="utf-8")
+    ran = presk_json("opt", str(path), "--entry", "Many.apply", "--dim", "N=10000000000")
+    assert ran.status == 0 and ran.document["report"]["after"]["kernels"] is None
+
+
+def test_what_is_undefined_at_its_dims_is_not_timed(tmp_path: Path):
+    path = tmp_path / "empty.psk"
+    path.write_text("dim B\nfn f(x : ℝ[batch: B]) -> ℝ[] = mean(x)\n", encoding="utf-8")
+    ran = presk_json("bench", str(path), "--entry", "f", "--dim", "B=0", "--against", "eager", "--tier", "emit")
+    assert ran.status == 1 and [d["code"] for d in ran.document["diagnostics"]] == ["E7003"]
+
+
+@pytest.mark.parametrize("dims", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_a_layer_of_no_entries_conforms(tmp_path: Path, dims: tuple[int, int, int]):
+    path = tmp_path / "layer.psk"
+    path.write_text(
+        "module Layer{I O : dim} {\n  param w : ℝ[I, O]\n  param b : ℝ[O]  init = ones\n"
+        "  fn apply(x : ℝ[..., I]) -> ℝ[..., O] = x · w + b\n}\ndim B\ndim I\ndim O\nmodel M = Layer{I, O}\n"
+        "fn f(θ : params M, x : ℝ[batch: B, seq: 2, I]) -> ℝ[batch: B, seq: 2, O] = M.apply(θ, x)\n",
+        encoding="utf-8",
+    )
+    given = [part for name, n in zip("BIO", dims, strict=True) for part in ("--dim", f"{name}={n}")]
+    assert presk_json("conform", str(path), "--entry", "f", *given).status == 0

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from presk_rel.core.ir import Binding, Fold, Function, Op, Prim, Program, Var, operands
+from presk_rel.core.ir import Attr, Binding, Fold, Function, Op, Prim, Program, Var, operands
 from presk_rel.core.prims import PRIMS
-from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
+from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
-from presk_rel.exec.shapes import Env, int_of, length
+from presk_rel.exec.shapes import Env, fail, int_of, length
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
@@ -31,6 +31,8 @@ from presk_rel.exec.torch.structure import hyper, sliced, structural
 from presk_rel.exec.torch.trace import Host, counted
 from presk_rel.exec.torch.writer import Line, Writer, printable
 from presk_rel.smt.linear import Linear
+
+MAX_ITERATIONS = 10**6  # of a fold, whose stacks are tuples of as many slices when it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ class _Emitter:
         if op.op == "split_key":
             return self.split(s, args[0], b.type)
 
-        def call(name: str, attrs: tuple[object, ...], given: tuple[Operand, ...], ty: Type) -> Single:
-            return Single(self.leaf(s, Prim(name, attrs, ()), given, ty, label))  # type: ignore[arg-type]
+        def call(name: str, attrs: tuple[Attr, ...], given: tuple[Operand, ...], ty: Type) -> Single:
+            return Single(self.leaf(s, Prim(name, attrs, ()), given, ty, label))
 
         found = structural(self.program.modules, op, args, b.type, call)
         if found is not None:
@@ -146,8 +148,7 @@ class _Emitter:
             return self.hyper(s, op, args, ty, label)
         row = ROWS.get(op.op)
         if row is None:
-            problem = f"the torch executor does not run `{op.op}` yet"
-            raise PreskError([Diagnostic("E7101", problem, None)], exit_status=3)
+            fail("E7101", f"the torch executor does not run `{op.op}` yet", None, exit_status=3)
         made = host_scalar(op, args, ty, self.writer.numbers)
         if made is not None:
             return self.host_number(s, made, ty, label)
@@ -187,6 +188,8 @@ class _Emitter:
 
     def fold(self, s: _Scope, b: Binding, op: Fold) -> Node:
         total = length(op.count, s.env, f"`{b.name}`")
+        if total > MAX_ITERATIONS:
+            fail("E7006", f"a fold of {total:,} iterations, in `{b.name}`: torch runs 10^6", b.span, exit_status=3)
         body = self.program.functions[op.body]
         dims = {d: int_of(form, s.env, op.body) for d, form in op.dim_args}
         env = Env(dims, s.env.prefixes)
