@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from presk_rel.api.program import classes
@@ -45,6 +45,7 @@ class Handle:
     device: str
     compiled: Compiled
     drawn: Mapping[str, Value]
+    tier: Tier = "auto"
     bound: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     """The memory of the parameters that are bound, leaf by leaf."""
     result: Tree = None
@@ -252,7 +253,8 @@ class Handle:
             case Hyper():
                 return Fraction(value)
             case Key():
-                return keys.master(value) if isinstance(value, int) else value
+                traced = _torch().compiler.is_compiling()  # `api.torch_ops` takes the seed
+                return keys.master(value) if isinstance(value, int) and not traced else value
             case Idx():
                 dtype = _torch().int64
             case Mask():
@@ -300,8 +302,8 @@ class Handle:
 
     def to_torch(self) -> Any:
         """An `nn.Module` that owns the parameter trees and takes the other parameters: `module(x, y)`. Its backward
-        pass runs presk's own optimized gradient, compiled from the same program. TypeError for a function that has no
-        derivative."""
+        pass runs presk's own optimized gradient, compiled from the same program, and may be differentiated again.
+        TypeError for a function that has no derivative."""
         from presk_rel.api.torch_module import torch_module
 
         return torch_module(self)
@@ -376,7 +378,7 @@ def compile_handle(
     values = synthesize(core, found, seed) if _drawable(found.fn) else ()
     compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll, tier=tier, often=True)
     drawn = dict(zip((p.name for p in found.fn.params), values, strict=False))
-    return Handle(program, session.entry(name), dict(found.env.dims), dtype, device, compiled, drawn)
+    return Handle(program, session.entry(name), dict(found.env.dims), dtype, device, compiled, drawn, tier)
 
 
 def _host(value: Any) -> Any:
@@ -389,4 +391,4 @@ def _drawable(fn: Function) -> bool:
 
 
 def _torch() -> Any:
-    return import_module("torch")
+    return sys.modules["torch"]  # compiled code has imported it, and Dynamo does not trace `import_module`

@@ -60,6 +60,12 @@ class Compiled:
     dtype: Any
     device: Any
 
+    def called(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As autograd calls it: without `inference_mode` and new tensors every time; machine code when that is due."""
+        if self.runner is not None and self.runner.due():
+            return self.runner.code.file.entry(inputs, self.runner)
+        return self.generated(inputs)
+
     @property
     def status(self) -> Status:
         """How it ran last; `emit` before it ran."""

@@ -1,0 +1,144 @@
+"""`to_torch()` in the rest of PyTorch: second derivatives, `torch.func`, `torch.compile`, other types and devices."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+import presk_rel
+from tests.api.test_api import DIMS, EXAMPLES, SMALL, mlp
+
+
+def scored() -> tuple[Any, Any, Any]:
+    """A scalar's module, and its arguments."""
+    torch.manual_seed(0)
+    module = mlp().compile("mse", DIMS, dtype="f64").to_torch()
+    x, y = (torch.randn(2, 4, dtype=torch.float64) for _ in range(2))
+    return module, x.requires_grad_(), y
+
+
+def plainly(module: Any, x: Any, y: Any) -> Any:
+    """The same value as torch's own operations."""
+    hidden = torch.nn.functional.gelu(x @ module.θ.l1.w + module.θ.l1.b)
+    return (hidden @ module.θ.l2.w + module.θ.l2.b - y).pow(2).mean()
+
+
+@pytest.fixture(scope="module")
+def smooth(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("smooth") / "smooth.psk"
+    text = "fn f(x : ℝ[a: 3], w : ℝ[a: 3]) -> ℝ[] = sum(exp(x * w) * x)\n"
+    path.write_text(text + "fn g(x : ℝ[a: 3], w : ℝ[a: 3]) -> ℝ[a: 3] = exp(x * w) * x\n", encoding="utf-8")
+    return presk_rel.load(path)
+
+
+@pytest.mark.parametrize("entry", ["f", "g"])
+def test_modules_are_differentiated_again(smooth: Any, entry: str):
+    torch.manual_seed(1)
+    module = smooth.compile(entry, dtype="f64").to_torch()
+    x, w = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradgradcheck(module, (x, w))
+
+    def plain(x: Any, w: Any) -> Any:
+        found = torch.exp(x * w) * x
+        return found.sum() if entry == "f" else found
+
+    def third(f: Any) -> Any:
+        found = f(x, w).sum()
+        for _ in range(2):
+            (found,) = torch.autograd.grad(found, x, create_graph=True)
+            found = found.square().sum()
+        return torch.autograd.grad(found, w)[0]
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.randn_like(x))
+        pushed = [forward_ad.unpack_dual(f(dual, w)).tangent for f in (module, plain)]
+    assert torch.allclose(*pushed, rtol=1e-12)
+
+    expected = third(plain)
+    assert torch.allclose(third(module), expected, rtol=1e-11)
+
+
+def test_a_gradient_penalty():
+    """Of a norm of the slope: its gradient goes through presk's second derivative."""
+    module, x, y = scored()
+    found: list[list[Any]] = []
+    for f in (module, lambda x, y: plainly(module, x, y)):
+        (slope,) = torch.autograd.grad(f(x, y), x, create_graph=True)
+        penalty = (slope.norm() - 1).square()
+        found.append(list(torch.autograd.grad(penalty, [*module.parameters()], allow_unused=True)))
+    for mine, theirs in zip(*found, strict=True):
+        assert torch.allclose(mine, torch.zeros_like(mine) if theirs is None else theirs, rtol=1e-11, atol=1e-13)
+
+
+def test_modules_under_torch_func():
+    module, x, y = scored()
+    x = x.detach()
+    parameters = {n: p.detach() for n, p in module.named_parameters()}
+
+    def loss(parameters: Any, x: Any) -> Any:
+        return torch.func.functional_call(module, parameters, (x, y))
+
+    found = torch.func.grad(loss)(parameters, x)
+    for name, p in module.named_parameters():
+        assert torch.allclose(found[name], torch.autograd.grad(module(x, y), p)[0], rtol=1e-12)
+    xs = torch.randn(3, 2, 4, dtype=torch.float64)
+    each = torch.vmap(torch.func.grad(loss, argnums=1), in_dims=(None, 0))(parameters, xs)
+    assert torch.allclose(each, torch.stack([torch.func.grad(loss, argnums=1)(parameters, a) for a in xs]))
+    assert torch.vmap(lambda a: module(a, y))(xs).shape == (3,)
+    hessian = torch.func.jacrev(torch.func.grad(lambda a: module(a, y)))(x)
+    expected = torch.autograd.functional.hessian(lambda a: plainly(module, a, y), x)
+    assert torch.allclose(hessian, expected, rtol=1e-11, atol=1e-13)
+    assert torch.allclose(torch.func.hessian(lambda a: module(a, y))(x), expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.timeout(300)
+def test_modules_under_torch_compile(smooth: Any):
+    """`fullgraph`: a call is one operator; keys are numbers or bytes."""
+    module, x, y = scored()
+    compiled = torch.compile(lambda x: module(2 * x, y) * 3, fullgraph=True, backend="aot_eager")
+    found, expected = (
+        torch.autograd.grad(f(x), [x, *module.parameters()]) for f in (compiled, lambda x: module(2 * x, y) * 3)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+    several = smooth.compile("g", dtype="f64").to_torch()
+    u, w = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    compiled = torch.compile(several, fullgraph=True, backend="aot_eager")
+    found, expected = (torch.autograd.grad(f(u, w).sin().sum(), [u, w]) for f in (compiled, several))
+    assert all(torch.allclose(a, b, rtol=1e-13) for a, b in zip(found, expected, strict=True))
+
+    program = presk_rel.load(EXAMPLES / "gpt.psk", SMALL, mode="training")
+    loss = program.compile("loss", {"B": 1, "T": 3}, dtype="f64")
+    drawing, batch = loss.to_torch(), loss.example("batch")
+    compiled = torch.compile(drawing, fullgraph=True, backend="aot_eager")
+    chosen = (1, 2, 3, bytes(range(32)))
+    assert [compiled(k, batch).item() for k in chosen] == [drawing(k, batch).item() for k in chosen]
+
+
+def test_a_module_is_moved_copied_and_saved():
+    module, x, y = scored()
+    value = module(x, y)
+    twin = copy.deepcopy(module)
+    with torch.no_grad():
+        for p in twin.parameters():
+            p.mul_(2)
+    assert module(x, y).equal(value)
+    assert not twin(x, y).equal(value)
+    twin.load_state_dict(module.state_dict())
+    assert twin(x, y).equal(value)
+
+    single = twin.float()
+    low = single(x, y)
+    low.backward()
+    assert (low.dtype, single.handle.dtype, single.θ.l1.w.grad.dtype) == (torch.float32, "f32", torch.float32)
+    assert abs(low.item() - value.item()) < 1e-6
+    assert single.double()(x, y).dtype == torch.float64
+    with pytest.raises(TypeError, match="not in float16"):
+        single.half()
+    with pytest.raises(TypeError, match="state_dict"):
+        pickle.dumps(module)
+    with pytest.raises(TypeError, match="takes 2 arguments besides its trees, not 3"):
+        module(x, y, y)
