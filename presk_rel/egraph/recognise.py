@@ -34,6 +34,7 @@ from presk_rel.egraph.patterns import ABSENT, Apply, Attribute, Name, Pattern, r
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
+from presk_rel.elab.ty import SCALAR_REAL
 from presk_rel.smt.solver import Proven, Solver
 
 _COMMUTING = ("add", "mul")
@@ -198,8 +199,13 @@ class _Finder:
         if isinstance(right, Name):
             return self.terms.type[self._number(values[right.name])] == own
         attrs = tuple(attribute(a, values) for a in right.attrs)
-        operands = tuple(self.terms.type[self._number(values[a.name])] for a in right.args if isinstance(a, Name))
+        operands = tuple(self.kind(a, values) for a in right.args)
         return self.terms.table.fits(right.op, attrs, operands, own)
+
+    def kind(self, operand: Pattern, values: dict[str, Value]) -> int:
+        if isinstance(operand, Name):
+            return self.terms.type[self._number(values[operand.name])]
+        return self._number(values[operand.type.name])
 
     def condition(self, c: Condition, rule: Rule, values: dict[str, Value]) -> bool:
         table = self.terms.table
@@ -218,7 +224,11 @@ class _Finder:
                 )
                 attrs = tuple(attribute(a, values) for a in application.attrs)
                 return table.infer(application.op, attrs, operands) == values[t]
-            case ("scalar-type" | "real-type") as fact, (str(t),):
+            case "scalar-type", (str(t),):
+                return table.types[self._number(values.setdefault(t, table.intern(SCALAR_REAL)))] == SCALAR_REAL
+            case "nonzero", (str(n),):
+                return values[n] != 0
+            case "real-type" as fact, (str(t),):
                 return TYPE_FACTS[fact](table.types[self._number(values[t])])
             case "without-axis", (str(a), str(t), str(d)):
                 large, small = (table.types[self._number(values[n])] for n in (t, d))

@@ -104,7 +104,8 @@ def types_of(rule: Rule, rng: random.Random) -> dict[str, Any]:
     operands = [n for n, kind in read_rule(rule).kinds.items() if kind in ("term", "shape")]
     name = rule.name.removesuffix(".definition")
     if name.startswith("attention"):
-        return heads(rng, *operands) | ATTENTION[name.removesuffix("_masked")]
+        number = {"u": SCALAR_REAL, "n": Fraction(rng.choice((-3, -1, 1, 2, 5)), rng.randrange(1, 5))}
+        return heads(rng, *operands) | number | ATTENTION[name.partition(".")[0].removesuffix("_masked")]
     if name.startswith("stack.of-"):
         return stacked(rng, *operands)
     if name == "linear":

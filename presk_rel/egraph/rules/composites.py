@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from presk_rel.core.composites import COMPOSITES, Composite
 from presk_rel.core.ein import SCORES, TURNED, TURNED_BACK, VALUES
+from presk_rel.core.expand import Part, read_definition
 from presk_rel.egraph.rule import Rule
 
 _KEYWORDS = {"axis": (":axis",), "rational": (":value",), "spec": (":spec", ":spec2", ":spec3")}
@@ -34,6 +35,39 @@ def _definition(row: Composite) -> Rule:
         "recognise",
         _guards(row.name),
     )
+
+
+def _scaled(row: Composite) -> tuple[Rule, Rule]:
+    """Attention whose scores are multiplied by a number, and attention whose scores are not scaled, as attention that
+    divides them by one."""
+    product = row.definition.replace("(div ", "(mul ").replace(" c)", " (const :value n :type u))")
+    plain = _text(_undivided(read_definition(row.definition)))
+    number = replace(row, operands=tuple("(const :value (/ 1 n) :type u)" if x == "c" else x for x in row.operands))
+    one = replace(row, operands=tuple("(const :value 1 :type u)" if x == "c" else x for x in row.operands))
+    conditions = ("(as-inferred)", "(scalar-type u)")
+    return (
+        Rule(
+            f"{row.name}.of-product",
+            product,
+            _use(number),
+            (*conditions, "(nonzero n)"),
+            "x · n = x / (1/n)",
+            "recognise",
+            _guards(row.name),
+        ),
+        Rule(f"{row.name}.unscaled", plain, _use(one), conditions, "x = x / 1", "recognise", _guards(row.name)),
+    )
+
+
+def _undivided(part: Part) -> Part:
+    """A definition without the division by `c`."""
+    if isinstance(part, str):
+        return part
+    return _undivided(part[1]) if (part[0], part[-1]) == ("div", "c") else tuple(map(_undivided, part))
+
+
+def _text(part: Part) -> str:
+    return part if isinstance(part, str) else f"({' '.join(map(_text, part))})"
 
 
 def _template(row: Composite) -> Rule:
@@ -120,6 +154,7 @@ def _stacked(count: int) -> Rule:
 RULES: tuple[Rule, ...] = (
     _ADJOINT,
     *map(_definition, COMPOSITES.values()),
+    *(rule for row in COMPOSITES.values() if row.name.startswith("attention") for rule in _scaled(row)),
     *(_template(row) for row in COMPOSITES.values() if row.shape_only),
     *(_stacked(n) for n in range(DEEPEST, 0, -1)),
 )
