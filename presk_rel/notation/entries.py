@@ -44,10 +44,12 @@ class Entries:
 
     def axes(self, e: TExpr) -> tuple[Sym, ...] | None:
         """The index of the entries of `e`, if it is to be written by them: if it is made of eins by entrywise
-        operations and all its axes have names."""
-        shape = _shape(e.type)
+        operations and all its axes have names. An ein has names for its own, whatever its type leaves unnamed."""
+        shape, core = _shape(e.type), unrenamed(e)
         if shape is None or shape.prefix is not None or id(e) not in self.made:
             return None
+        if isinstance(core, TPrim) and core.op == "ein":
+            return tuple(map(Sym, _spec(core).result))
         names = [a.name for a in shape.axes if a.name is not None]
         return tuple(map(Sym, names)) if len(names) == len(shape.axes) else None
 

@@ -81,6 +81,27 @@ def test_a_link_leads_somewhere(document: str, target: str) -> None:
         assert heading in {re.sub(r"[^\w\- ]", "", t).strip().lower().replace(" ", "-") for t in titles}, target
 
 
+SNIPPETS = {
+    "README.md": (".", "import presk_rel, torch; x, y = torch.randn(32, 64), torch.randn(32, 64)"),
+    "torch.md": ("examples", "import torch; x, y, x2, y2 = torch.randint(64, (4, 2, 16))"),
+}
+"""What a document's Python takes for granted: the folder it runs in, and values of its free names."""
+
+
+def snippets() -> list[tuple[str, str]]:
+    found = ((d.name, re.findall(r"```python\n(.*?)```", d.read_text("utf-8"), re.DOTALL)) for d in DOCUMENTS)
+    return [(name, code) for name, codes in found for code in codes]
+
+
+@pytest.mark.parametrize(("document", "code"), snippets(), ids=lambda text: text if text in SNIPPETS else "")
+def test_python_runs(document: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, before = SNIPPETS[document]
+    monkeypatch.chdir(ROOT / folder)
+    names: dict[str, object] = {}
+    exec(before, names)
+    exec(compile(code, document, "exec"), names)
+
+
 def test_every_command_has_its_paragraph() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     described = set(re.findall(r"^\*\*`presk (\w+)", page, re.MULTILINE))

@@ -48,6 +48,16 @@ def test_parentheses(source: str, written: str, tmp_path: Path) -> None:
     assert unicode_text(elab(Session(str(path)))).splitlines()[-1] == f"    ⟦f⟧(a, b, c) = {written}"
 
 
+def test_an_ein_has_names_for_the_axes_that_its_type_leaves_unnamed(tmp_path: Path) -> None:
+    path = tmp_path / "t.psk"
+    params = "a : ℝ[i: 4, j: 4], b : ℝ[j: 4], c : ℝ[4]"
+    path.write_text(f"fn f({params}) -> ℝ[4] =\n  (ein[i](a * b) : ℝ[4])\n", encoding="utf-8")
+    assert unicode_text(elab(Session(str(path)))).splitlines()[-1] == "    ⟦f⟧(a, b, c)[i] = ∑_{j} a[i, j] b[j]"
+    path.write_text(f"fn f({params}) -> ℝ[4] =\n  (ein[i](a * b) : ℝ[4]) + c\n", encoding="utf-8")
+    last = unicode_text(elab(Session(str(path)))).splitlines()[-1]
+    assert last == "    ⟦f⟧(a, b, c) = (i ↦ ∑_{j} a[i, j] b[j]) + c"
+
+
 def test_a_long_sum_with_an_ein_in_it(tmp_path: Path) -> None:
     path = tmp_path / "t.psk"
     long = " + ".join(["ein[i](a * a)", *["a"] * 3_000])
