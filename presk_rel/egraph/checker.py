@@ -30,6 +30,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_types
 from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.checker_contractions import contraction_fact
 from presk_rel.egraph.checker_ends import Ends
 from presk_rel.egraph.checker_rules import (
     Bound,
@@ -249,6 +250,8 @@ class _Checker:
             "real",
             "tensors",
             "matrix",
+            "stack-of",
+            "lines-up-per-slice",
         )  # an integer elsewhere is an attribute
         types = [self.proof.terms[v].type if of_terms and isinstance(v, int) else v for v in values]
         match name, values:
@@ -268,6 +271,8 @@ class _Checker:
                 return without_axis(name_of_axis, large, small)
             case "tensors", [_]:
                 return tensors(types[0])
+            case (("per-slice" | "per-slice-of" | "summed-out" | "stack-of" | "lines-up-per-slice"), _):
+                return contraction_fact(str(name), arguments, types)
             case "length", [int() as term, axis, Linear() as length]:
                 return axis_length(self.proof.terms[term].type, axis) == length
             case (("at-most" | "less" | "equal"), _):

@@ -62,6 +62,18 @@ _ROWS = (
     ),
     ConditionRow("as-inferred", (), "type fact", "all parts of the left side have the types of their typing rules"),
     ConditionRow("of-matrices", ("spec", "name"), "constant", "{0} is {1} in the last two axes of each, others alike"),
+    ConditionRow("per-slice", ("name", "spec"), "constant", "[{1}] does to every slice what {0} does"),
+    ConditionRow(
+        "per-slice-of", ("spec", "name", "spec"), "constant", "[{2}] does to every slice ({1}) what [{0}] does"
+    ),
+    ConditionRow("summed-out", ("name", "spec", "spec"), "constant", "[{2}] is [{1}] that sums over {0} too"),
+    ConditionRow("stack-of", ("operand", "name", "dim"), "type fact", "the first axis of {0} is {1}, of length {2}"),
+    ConditionRow(
+        "lines-up-per-slice",
+        ("type", "type", "operand", "operand"),
+        "type fact",
+        "{2} and {3} line up as their slices, {0} and {1}, do",
+    ),
     ConditionRow("last-axis", ("name", "spec"), "constant", "{0} is the last axis of the result of {1}"),
     ConditionRow("length", ("operand", "name", "dim"), "type fact", "the axis {1} of {0} has the length {2}"),
     ConditionRow("at-most", ("dim", "dim"), "Z3", "{0} ≤ {1}"),
@@ -138,7 +150,7 @@ def variables(rule: Rule) -> dict[str, Kind]:
         for param, arg in zip(condition.row.params, condition.args, strict=True):
             if isinstance(arg, str) and param in ("type", "rational") and arg not in kinds:
                 kinds[arg] = "type" if param == "type" else "rational"
-            if isinstance(arg, str) and condition.row.name == "length" and param == "dim":
+            if isinstance(arg, str) and condition.row.name in ("length", "stack-of") and param == "dim":
                 kinds.setdefault(arg, "dim")
     return kinds
 

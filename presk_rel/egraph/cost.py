@@ -17,6 +17,7 @@ from presk_rel.core.expand import own_operations
 from presk_rel.core.ir import Attr, Fold, Function, Op, Prim, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.language import INPUT
+from presk_rel.egraph.places import lying_stacks
 from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type, leaves
 from presk_rel.smt.linear import Linear
 
@@ -127,6 +128,10 @@ class CostModel:
             case _:
                 return 0
 
+    def items(self, ty: Type) -> int:
+        """The number of entries of real tensors."""
+        return self.bytes(ty) // 4
+
     def work(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
         """The work of one operation; operands that are read for their type only move nothing."""
         row = PRIMS.get(op)
@@ -195,10 +200,14 @@ class CostModel:
         return self.length(weight.shape.axes[0].length) if isinstance(weight, Real) else 1
 
     def function(self, function: Function) -> Work:
-        """The work of a flat function: one kernel per binding that is no view."""
+        """The work of a flat function: one kernel per binding that is no view. A stack of tensors that lie at equal
+        distances in their tree's buffer is one."""
         types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
         total = Work()
+        views = lying_stacks(function, self.modules, self.items)
         for b in function.bindings:
+            if b.name in views:
+                continue
             name, attrs = operation(b.op)
             total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
         return total

@@ -27,6 +27,7 @@ from presk_rel.egraph.folds.views import Path, part_type
 from presk_rel.egraph.folds.write import smaller_folds
 from presk_rel.egraph.instances import FoldChange, Instance
 from presk_rel.egraph.language import INPUT, Head, Terms
+from presk_rel.egraph.merging import merged
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.parts import Part, parts_of, reached
 from presk_rel.egraph.placement import placed
@@ -124,11 +125,12 @@ def _residuals(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recom
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What became of one function; `decoded` None: it stays as it is."""
+    """What became of one function; `decoded` None: it stays as it is. `gap` is that of merging contractions."""
 
     part: Part
     function: Function
     decoded: Decoded | None
+    gap: float = 0.0
 
 
 @dataclass(slots=True)
@@ -187,7 +189,7 @@ class _Optimizer:
             fired=_fired([*_recognised(closure), *instances]),
             e_nodes=(saturation.before, saturation.after),
             phases=tuple(self.phases),
-            gap=max(x.gap for x in found),
+            gap=max((*(x.gap for x in found), *(r.gap for r in results))),
             stopped=saturation.stopped,
         )
         return Optimized(program, proof, report)
@@ -212,7 +214,7 @@ class _Optimizer:
     def saturated(
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]]
     ) -> tuple[Graph, list[Instance], Saturation]:
-        session = Session(terms, tuple(r for r in self.rules if r.ruleset not in ("encode", "recognise")))
+        session = Session(terms, tuple(r for r in self.rules if r.ruleset not in ("encode", "recognise", "merge")))
         session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
         self.lap("load")
         saturation = saturate(session, self.limits)
@@ -238,10 +240,10 @@ class _Optimizer:
 
     def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
         """The function that was chosen, where it is better."""
-        decoded = decoded_function(part, closure, graph, extraction, self.rules)
+        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, self.model, self.limits.solver)
         before, after = self.model.function(part.function), self.model.function(decoded.function)
         better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
-        return _Result(part, decoded.function, decoded) if better else _Result(part, part.function, None)
+        return _Result(part, decoded.function, decoded, gap) if better else _Result(part, part.function, None)
 
     def proof(self, closure: Closure, given: list[Part], results: list[_Result]) -> Proof:
         """The proof of the entry with those of the bodies: of the given ones, then of the new ones."""
@@ -287,9 +289,16 @@ def projected(terms: Terms, term: TermId, path: Path) -> TermId:
 
 
 def decoded_function(
-    part: Part, closure: Closure, graph: Graph, extraction: Extraction, rules: tuple[Rule, ...]
-) -> Decoded:
-    """What was chosen as a function, its equalities with the start function in the closure."""
+    part: Part,
+    closure: Closure,
+    graph: Graph,
+    extraction: Extraction,
+    rules: tuple[Rule, ...],
+    model: CostModel,
+    limit: float,
+) -> tuple[Decoded, float]:
+    """What was chosen as a function, with contractions merged where that pays, its equalities with the start function
+    in the closure; and the gap of the latter choice."""
     terms, parts = part.encoded.terms, part.spine
     known = len(terms)
     roots = [graph.of_term[t] for t in parts.leaves]
@@ -298,15 +307,16 @@ def decoded_function(
     for t in parts.builders:
         new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
     canonicalize(terms, closure, known)
-    decoded = decode(
-        part.function, part.encoded, closure, recognise(terms, closure, new[part.root], rules, first=False)
-    )
+    recognised = recognise(terms, closure, new[part.root], rules, first=False)
+    whole = merged(terms, closure, recognised, model, limit)
     canonicalize(terms, closure, known)
-    return decoded
+    decoded = decode(part.function, part.encoded, closure, whole.root)
+    canonicalize(terms, closure, known)
+    return decoded, whole.gap
 
 
 def _recognised(closure: Closure) -> list[Instance]:
-    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset == "recognise"]
+    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "merge")]
 
 
 def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:

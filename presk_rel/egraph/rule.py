@@ -19,7 +19,8 @@ class Rule:
     Conditions are S-expressions over the rule's variables: `(type x t)` (x has type t), `(same-type x y)`, `(distinct
     f g)` (attributes differ), … each a row of `egraph.conditions`, which names how it is decided (type fact, Z3,
     constant). `law` is the reason in one line of mathematics. `ruleset` is when it runs; `encode` rules relate terms
-    to their form in the e-graph and never run there; `recognise` rules run in `egraph.recognise`. Rules only rewrite
+    to their form in the e-graph and never run there; `recognise` rules run in `egraph.recognise`, `merge` rules in
+    `egraph.merging`. Rules only rewrite
     left to right in the e-graph (a proof may still use them backwards). `guards` are conditions that keep the e-graph
     small; they are no part of the law. After a `directed` rule no other one looks at the left side: the right side is
     its normal form, and what could be done with the left side would be done twice. (Extraction still has it.)"""
@@ -29,6 +30,6 @@ class Rule:
     right: str
     conditions: tuple[str, ...]
     law: str
-    ruleset: Literal["simplify", "collect", "expand", "fuse", "encode", "recognise"] = "simplify"
+    ruleset: Literal["simplify", "collect", "expand", "fuse", "encode", "recognise", "merge"] = "simplify"
     guards: tuple[str, ...] = ()
     directed: bool = False

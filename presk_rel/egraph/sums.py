@@ -8,6 +8,7 @@ sums have the same terms) the chain is made, with the rule instances that prove 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -68,14 +69,14 @@ class Sums:
 
 def normal_sums(terms: Terms, closure: Closure) -> Sums:
     """The normal forms of the sums of a program."""
-    reader = _Reader(terms)
+    reader = Reader(terms)
     roots = reader.roots()
     count: dict[tuple[Part, ...], int] = {}
     for t in roots:
         key = tuple(sorted(reader.parts(t).items()))
         count[key] = count.get(key, 0) + 1
     found = Sums([], {})
-    writer = _Writer(terms, closure, reader)
+    writer = Writer(terms, closure, reader)
     for t in roots:
         parts = reader.parts(t)
         shorter = len(parts) < reader.terms_in(t)
@@ -88,7 +89,7 @@ def normal_sums(terms: Terms, closure: Closure) -> Sums:
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
     """Sums as multisets. `sums` are additions, subtractions and negations whose operands have their own type."""
 
     terms: Terms
@@ -146,12 +147,14 @@ class _Reader:
 
 
 @dataclass(slots=True)
-class _Writer:
+class Writer:
     """Makes normal forms, and adds to the closure what proves each step."""
 
     terms: Terms
     closure: Closure
-    reader: _Reader
+    reader: Reader
+    rank: Callable[[TermId], tuple[int, int]] = lambda t: (0, t)
+    """The order of a sum's terms."""
     _known: dict[TermId, list[Part]] = field(default_factory=dict[TermId, list[Part]])
     _said: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
 
@@ -257,7 +260,7 @@ class _Writer:
         t = self.terms.type[like]
         e = self.part(new)
         at = len(parts)
-        while at and parts[at - 1][0] > new[0]:
+        while at and self.rank(parts[at - 1][0]) > self.rank(new[0]):
             at -= 1
             before, moved = self.chain(parts[:at], like), self.part(parts[at])
             if at:

@@ -89,7 +89,9 @@ def _work(graph: Graph, found: Partition, written: Function, bodies: Mapping[str
     for b in written.bindings:
         if isinstance(b.op, Fold):
             total += bodies[b.op.body].times(model.length(b.op.count))
-        elif isinstance(b.op, Prim) and b.name in graph.number and not _free(b.op, b.type):
+        elif (
+            isinstance(b.op, Prim) and b.name in graph.number and b.name not in graph.lying and not _free(b.op, b.type)
+        ):
             total += model.work(b.op.op, b.op.attrs, tuple(types[v] for v in operands(b.op)), b.type)
     return total
 

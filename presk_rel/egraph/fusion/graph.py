@@ -8,6 +8,7 @@ from presk_rel.core.ir import Binding, Function, Op, Prim, operands
 from presk_rel.core.prims import PRIMS
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.fusion.roles import ROLES, Indexing, Places, Role, indexing, rank_of, shape_of
+from presk_rel.egraph.places import lying_stacks
 from presk_rel.elab.ty import Hyper, Type
 
 OUTSIDE = -1
@@ -54,6 +55,9 @@ class Graph:
     number: dict[str, int] = field(default_factory=dict[str, int])
     readers: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
     before: list[int] = field(default_factory=list[int])
+    lying: frozenset[str] = frozenset()
+    """Stacks of tensors that lie at equal distances already, or that only contractions and sums read, which read each
+    part where it lies (a launch over a group): views."""
     _lengths: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     _flops: dict[int, int] = field(default_factory=dict[int, int])
 
@@ -88,6 +92,7 @@ def graph_of(function: Function, model: CostModel, results: frozenset[str] | Non
     """The graph of a function, or of a part of one that has several results."""
     types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
     graph = Graph(function, model, frozenset({function.ret}) if results is None else results, types)
+    graph.lying = lying_stacks(function, model.modules, model.items) | _grouped(function, graph.results)
     for i, b in enumerate(function.bindings):
         graph.number[b.name] = i
         graph.nodes.append(_node(graph, i, b))
@@ -98,6 +103,15 @@ def graph_of(function: Function, model: CostModel, results: frozenset[str] | Non
         graph.before.append(mask)
     graph.readers = _readers(graph)
     return graph
+
+
+def _grouped(function: Function, results: frozenset[str]) -> frozenset[str]:
+    """The stacks that only contractions and sums read."""
+    stacks = {b.name for b in function.bindings if isinstance(b.op, Prim) and b.op.op == "stack_params"} - results
+    for b in function.bindings if stacks else ():
+        if not (isinstance(b.op, Prim) and ROLES[b.op.op] in ("contraction", "reduction")):
+            stacks -= set(operands(b.op))
+    return frozenset(stacks)
 
 
 def _lengths(graph: Graph, node: Node) -> list[int]:
@@ -126,7 +140,7 @@ def _node(graph: Graph, index: int, b: Binding) -> Node:
     if isinstance(b.type, Hyper):
         free = all(_inline(graph, v) for v in args)
         return Node(index, b, "generator" if free else "view", None, tuple((v, ()) for v in args), inline=free)
-    role = ROLES[b.op.op]
+    role = "view" if b.name in graph.lying else ROLES[b.op.op]
     found = indexing(b.op, tuple(graph.types[v] for v in b.op.args), b.type)
     if found is None:
         return Node(index, b, "view" if role == "view" else "alone", None, from_memory, inline=False)

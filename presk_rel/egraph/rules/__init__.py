@@ -13,6 +13,7 @@ from presk_rel.egraph.rules import (
     factors,
     functions,
     linear,
+    merging,
     piecewise,
     reductions,
     shapes,
@@ -37,6 +38,7 @@ _FAMILIES: dict[str, tuple[Rule, ...]] = {
     "trees": trees.RULES,
     "composites": composites.RULES,
     "dimensions": dimensions.RULES,
+    "merging": merging.RULES,
 }
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {

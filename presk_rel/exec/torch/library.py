@@ -16,6 +16,7 @@ from presk_rel.core.ir import Attr, Binding, Function, Prim, Program, Var
 from presk_rel.core.shapes import compatible_shapes, same
 from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Real, Shape, Type
+from presk_rel.exec.torch.separate import separated
 
 EARLY = frozenset({"layer_norm_vjp", "layer_norm_vjp_scale"})
 """Their call also sums the cotangent."""
@@ -29,11 +30,11 @@ _FORMS = {
 
 
 def prepared(program: Program, device: str, *, machine: bool = False) -> Program:
-    """The program with the composites that torch has a call for on this device, those written out that it has not; for
-    `machine` code also those that a compiler makes better code of: attention, where what happens between its products
-    is one pass over the scores, and sums, which join what is done next."""
+    """The program with the composites that torch has a call for on this device, those written out that it has not, and
+    stacked contractions slice by slice; for `machine` code also those that a compiler makes better code of: attention,
+    where what happens between its products is one pass over the scores, and sums, which join what is done next."""
     on_cpu = device.split(":")[0] == "cpu"
-    left = expanded(program, lambda b, scope: _has_call(b, scope, on_cpu, machine))
+    left = expanded(separated(program), lambda b, scope: _has_call(b, scope, on_cpu, machine))
     return replace(left, functions={name: _early(_one_call(f)) for name, f in left.functions.items()})
 
 

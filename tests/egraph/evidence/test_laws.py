@@ -59,7 +59,8 @@ NOT_PROVEN = {
     "merge": MOVES,
     "split": MOVES,
     "reshape_like": MOVES,
-    "ein": "a sum of products of entries; `tests.egraph.test_rules_hold` compares all of them",
+    "ein": "a sum of products of entries; `tests.egraph.test_merging` proves all of them",
+    "slice_params": "moves entries; `tests.egraph.test_merging` proves all of them",
 }
 """Operations whose rules are sampled over balls only, with the reason."""
 
