@@ -11,7 +11,6 @@ from presk_rel.exec.torch.operand import Row
 
 _UNARY = {
     "neg": "torch.neg({0})",
-    "gelu": "torch.nn.functional.gelu({0})",
     "relu": "torch.relu({0})",
     "exp": "torch.exp({0})",
     "tanh": "torch.tanh({0})",
@@ -28,7 +27,6 @@ _UNARY = {
 }
 
 _ADJOINTS = {
-    "gelu_vjp": "torch.ops.aten.gelu_backward({0}, {1})",
     "relu_vjp": "torch.ops.aten.threshold_backward({0}, {1}, 0)",
     "tanh_vjp": "torch.ops.aten.tanh_backward({0}, {1})",
     "sigmoid_vjp": "torch.ops.aten.sigmoid_backward({0}, {1})",
@@ -85,6 +83,8 @@ ROWS: dict[str, Row] = {
     "dropout_mask": indices.row_dropout_mask,
     "sample": indices.row_sample,
     **{op: arithmetic.row_call(text) for op, text in _ADJOINTS.items()},
+    "gelu": composites.row_gelu,
+    "gelu_vjp": composites.row_gelu_vjp,
     "standardize": composites.row_standardize,
     "standardize_vjp": composites.row_standardize_vjp,
     "layer_norm": composites.row_layer_norm,

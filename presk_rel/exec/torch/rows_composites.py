@@ -4,6 +4,7 @@ to later rows under a key of `Step.known`."""
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.exec.torch.operand import INTERLEAVED, Operand, Step, entries, number, run_axes
@@ -113,6 +114,30 @@ def row_attention_vjp(step: Step) -> Operand:
     given = f"{ct.name}, {q.name}, {k.name}, {v}, {value}, {sums}, 0.0, {causal}, scale={scale}"
     adjoint = step.line(f"{_FLASH}_backward({given})")
     return _heads(step, f"{adjoint}[{'qkv'.index(step.op.removesuffix('_masked')[-1])}]")
+
+
+# ------------------------------------------------------------------------------------------------------------- gelu
+
+
+def row_gelu(step: Step) -> str:
+    (x,) = step.args
+    return f"torch.mul({x.name}, {_normal(step, x)})" if step.machine else f"torch.nn.functional.gelu({x.name})"
+
+
+def row_gelu_vjp(step: Step) -> str:
+    ct, x = step.args
+    if not step.machine:
+        return f"torch.ops.aten.gelu_backward({ct.name}, {x.name})"
+    density = f"torch.mul(torch.exp(torch.mul(torch.mul({x.name}, {x.name}), -0.5)), 0.3989422804014327)"
+    return f"torch.mul({ct.name}, torch.add({_normal(step, x)}, torch.mul({x.name}, {density})))"
+
+
+def _normal(step: Step, x: Operand) -> str:
+    """Φ(x), which gelu and its adjoint share. A compiler would rather compute it twice than keep it, and erf takes as
+    long as all the rest: what `as_strided` looks at has to be in memory."""
+    value = step.line(f"torch.mul(torch.add(torch.erf(torch.mul({x.name}, 0.7071067811865476)), 1.0), 0.5)")
+    strides = tuple(prod(x.sizes[i + 1 :]) for i in range(len(x.sizes)))
+    return step.line(f"torch.as_strided({value}, {x.sizes}, {strides})")
 
 
 # ------------------------------------------------------------------------------------------------- products and losses
