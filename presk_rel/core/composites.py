@@ -14,6 +14,8 @@ an attribute: a variable of the composite or a number. The type of every part is
     …_vjp                           adjoints: of `standardize` and `layer_norm` in x, of `layer_norm` in γ
                                     (`…_scale`), of functions of one tensor (`tanh_vjp`, `sigmoid_vjp` and
                                     `softmax_vjp` take the value)
+    log_softmax axis a x            x - log Σ_a exp x; its adjoint takes the value
+    logsumexp axis a x              log Σ_a exp x
     linear x, w, b                  x · w + b
     mse x, y                        the mean of (x - y)²; its adjoint in x, at the shape of t
     attention [p] [r] axis a q, k, v, c     softmax_a(ein [p] q, k / c) contracted by [r] with v; `…_masked` with a
@@ -86,6 +88,16 @@ _ROWS: list[Composite] = [
         ("ct", "y"),
         "(mul y (sub ct (broadcast_like :axis a (sum :axis a (mul ct y)) y)))",
     ),
+    Composite(
+        "log_softmax", (("a", "axis"),), ("x",), "(sub x (broadcast_like :axis a (log (sum :axis a (exp x))) x))"
+    ),
+    Composite(
+        "log_softmax_vjp",
+        (("a", "axis"),),
+        ("ct", "y"),
+        "(sub ct (mul (exp y) (broadcast_like :axis a (sum :axis a ct) y)))",
+    ),
+    Composite("logsumexp", (("a", "axis"),), ("x",), "(log (sum :axis a (exp x)))"),
     Composite("gelu_vjp", (), ("ct", "x"), "(mul ct (gelu' x))"),
     Composite("relu_vjp", (), ("ct", "x"), "(mul ct (heaviside x))", regularity=("Cinf", "Disc")),
     Composite("tanh_vjp", (), ("ct", "y"), "(mul ct (sub (const :value 1) (pow :n 2 y)))"),

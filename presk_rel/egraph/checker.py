@@ -269,6 +269,8 @@ class _Checker:
                 return isinstance(types[0], Real) and types[0].shape.prefix is None and len(types[0].shape.axes) > 1
             case "without-axis", [name_of_axis, large, small]:
                 return without_axis(name_of_axis, large, small)
+            case "last-of", [str() as axis, Real(shape)]:
+                return [a.name for a in shape.axes].index(axis) == len(shape.axes) - 1
             case "tensors", [_]:
                 return tensors(types[0])
             case (("per-slice" | "per-slice-of" | "summed-out" | "stack-of" | "lines-up-per-slice"), _):

@@ -74,6 +74,7 @@ _ROWS = (
         "type fact",
         "{2} and {3} line up as their slices, {0} and {1}, do",
     ),
+    ConditionRow("last-of", ("name", "type"), "type fact", "{0} is the last axis of {1}"),
     ConditionRow("last-axis", ("name", "spec"), "constant", "{0} is the last axis of the result of {1}"),
     ConditionRow("length", ("operand", "name", "dim"), "type fact", "the axis {1} of {0} has the length {2}"),
     ConditionRow("at-most", ("dim", "dim"), "Z3", "{0} ≤ {1}"),
@@ -212,6 +213,12 @@ def without_axis(name: str, large: Type, small: Type) -> bool:
         return False
     kept = [i for i, a in enumerate(large.shape.axes) if a.name != name]
     return len(kept) + 1 == len(large.shape.axes) and align(small.shape, large.shape, same) == tuple(kept)
+
+
+def last_of(name: str, ty: Type) -> bool:
+    """Whether it is the name of the last axis, and of no other."""
+    names = [a.name for a in ty.shape.axes] if isinstance(ty, Real) else []
+    return names[-1:] == [name] and names.count(name) == 1
 
 
 # ------------------------------------------------------------------------------------------------ dimensions

@@ -22,6 +22,7 @@ from presk_rel.egraph.conditions import (
     TYPE_FACTS,
     Condition,
     axis_length,
+    last_of,
     order,
     read_conditions,
     read_guards,
@@ -198,9 +199,11 @@ class _Finder:
     def fits(self, right: Pattern, values: dict[str, Value], own: int) -> bool:
         if isinstance(right, Name):
             return self.terms.type[self._number(values[right.name])] == own
-        attrs = tuple(attribute(a, values) for a in right.attrs)
+        given = zip((attribute(a, values) for a in right.attrs), right.attr_kinds, strict=True)
+        attrs = tuple(a for a, kind in given if kind != "axis?" or a != ABSENT)
         operands = tuple(self.kind(a, values) for a in right.args)
-        return self.terms.table.fits(right.op, attrs, operands, own)
+        below = all(self.fits(a, values, t) for a, t in zip(right.args, operands, strict=True))
+        return below and self.terms.table.fits(right.op, attrs, operands, own)
 
     def kind(self, operand: Pattern, values: dict[str, Value]) -> int:
         if isinstance(operand, Name):
@@ -223,7 +226,8 @@ class _Finder:
                     self.terms.type[self._number(values[a.name])] for a in application.args if isinstance(a, Name)
                 )
                 attrs = tuple(attribute(a, values) for a in application.attrs)
-                return table.infer(application.op, attrs, operands) == values[t]
+                found = table.infer(application.op, attrs, operands)
+                return found is not None and values.setdefault(t, found) == found
             case "scalar-type", (str(t),):
                 return table.types[self._number(values.setdefault(t, table.intern(SCALAR_REAL)))] == SCALAR_REAL
             case "nonzero", (str(n),):
@@ -233,6 +237,8 @@ class _Finder:
             case "without-axis", (str(a), str(t), str(d)):
                 large, small = (table.types[self._number(values[n])] for n in (t, d))
                 return without_axis(str(values[a]), large, small)
+            case "last-of", (str(a), str(t)):
+                return last_of(str(values[a]), table.types[self._number(values[t])])
             case "of-matrices", (str(p), str(form)):
                 return matrix_form(str(values[p])) == form
             case "last-axis", (str(a), str(p)):

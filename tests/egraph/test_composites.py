@@ -26,7 +26,7 @@ from presk_rel.egraph.optimize import optimize
 from presk_rel.egraph.patterns import read_rule
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import FAMILIES, RULES
-from presk_rel.elab.ty import SCALAR_REAL, Axis, Mask, Real, Shape
+from presk_rel.elab.ty import SCALAR_REAL, Axis, Idx, Mask, Real, Shape
 from presk_rel.exec.exact.balls import Balls
 from presk_rel.exec.exact.interp import Interpreter
 from presk_rel.exec.sampling import _Instance
@@ -99,6 +99,26 @@ def stacked(rng: random.Random, *operands: str) -> dict[str, Any]:
     return {n: tensor(*part) if n.startswith("v") else whole for n in operands}
 
 
+def rows(rng: random.Random, *operands: str) -> dict[str, Any]:
+    """x with the axis `a` last where indices choose along it, else anywhere; the row without it."""
+    axes = list(lengths(rng, "bc"[: rng.randrange(3)]))
+    last = "i" in operands
+    axes.insert(len(axes) if last else rng.randrange(len(axes) + 1), ("a", rng.randrange(1, 4)))
+    x, row = tensor(*axes), tensor(*(p for p in axes if p[0] != "a"))
+    types: dict[str, Any] = {"r": row, "m": row}
+    if last:
+        types["i"] = Idx(constant(axes[-1][1]), row.shape)
+    return {"a": "a", "x": x, "t": x} | {n: types.get(n, x) for n in operands}
+
+
+def softmaxes(rule: Rule, rng: random.Random, *operands: str) -> dict[str, Any]:
+    found = rows(rng, *operands)
+    row = tensor(*((a.name, int(a.length.const)) for a in found["x"].shape.axes if a.name != "a"))
+    if "(type c d)" in rule.conditions:
+        found["c"] = row
+    return found | {"d": row, "z": found["x"]}
+
+
 def types_of(rule: Rule, rng: random.Random) -> dict[str, Any]:
     """Types and attributes for the variables of a rule."""
     operands = [n for n, kind in read_rule(rule).kinds.items() if kind in ("term", "shape")]
@@ -108,6 +128,8 @@ def types_of(rule: Rule, rng: random.Random) -> dict[str, Any]:
         return heads(rng, *operands) | number | ATTENTION[name.partition(".")[0].removesuffix("_masked")]
     if name.startswith("stack.of-"):
         return stacked(rng, *operands)
+    if rule.name.startswith(("softmax.", "log_softmax.", "cross_entropy.")) and rule.law != "definition":
+        return softmaxes(rule, rng, *operands)
     if name == "linear":
         return linear(rng)
     return (norm if ":value e" in rule.left else pair)(rng, *operands)

@@ -23,6 +23,7 @@ from presk_rel.egraph.conditions import (
     ROOT,
     TYPE_FACTS,
     Condition,
+    last_of,
     read_conditions,
     variables,
     without_axis,
@@ -163,6 +164,8 @@ class Search:
                 return TYPE_FACTS["scalar"](self.values[str(c.args[0])])
             case "without-axis":
                 return without_axis(*args)
+            case "last-of":
+                return last_of(*args)
             case "as-inferred":
                 return self.inferred(self.side.left, whole=True) is not None
             case name if name in TYPE_FACTS:

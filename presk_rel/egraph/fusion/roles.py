@@ -32,8 +32,9 @@ _BY_ROLE: dict[Role, str] = {
     "heaviside sign max min lt le gt ge eq one_hot embed scatter_index slice_vjp scatter_params "
     "set_slice gelu_vjp relu_vjp tanh_vjp sigmoid_vjp mse_vjp",
     "expand": "broadcast_like mean_vjp",
-    "reduction": "sum mean sum_to sum_squares cross_entropy argmax",
-    "row": "softmax cross_entropy_vjp standardize standardize_vjp layer_norm layer_norm_vjp softmax_vjp",
+    "reduction": "sum mean sum_to sum_squares cross_entropy argmax logsumexp",
+    "row": "softmax cross_entropy_vjp standardize standardize_vjp layer_norm layer_norm_vjp softmax_vjp "
+    "log_softmax log_softmax_vjp",
     "contraction": "dot dot_vjp_l dot_vjp_r ein linear",
     "scatter": "embed_vjp",
     "alone": "normal xavier_uniform sample stack_params concat deviation mse layer_norm_vjp_scale "
@@ -209,12 +210,17 @@ _Rule = Callable[[tuple[Attr, ...], tuple[Shape, ...], Shape], "Indexing | None"
 _SPECIAL: dict[str, _Rule] = {
     "sum": _sum,
     "mean": _sum,
+    "logsumexp": _sum,
     "sum_squares": _sum,
     "sum_to": _sum_to,
     "broadcast_like": _expand,
     "mean_vjp": _expand,
     **dict.fromkeys(
-        ("softmax", "softmax_vjp", "standardize", "standardize_vjp", "layer_norm", "layer_norm_vjp"), _softmax
+        (
+            *("softmax", "softmax_vjp", "log_softmax", "log_softmax_vjp"),
+            *("standardize", "standardize_vjp", "layer_norm", "layer_norm_vjp"),
+        ),
+        _softmax,
     ),
     "cross_entropy": _cross_entropy,
     "cross_entropy_vjp": _cross_entropy_vjp,

@@ -151,8 +151,117 @@ def _stacked(count: int) -> Rule:
     )
 
 
+def _softmax(name: str, left: str, right: str, conditions: tuple[str, ...], law: str) -> Rule:
+    """A form of softmax, of its logarithm, or of what is made of them. x has the type t, d is t without the axis a."""
+    return Rule(name, left, right, ("(type x t)", *conditions), law, "recognise")
+
+
+_EXP, _SUM = "(exp :type t x)", "(sum :type d :axis a (exp :type t x))"
+_ALONG = "(without-axis a t d)"
+_SOFTMAX, _LOGS = "(softmax :type t :axis a x)", "(log_softmax :type t :axis a x)"
+_THROUGH_SUM = f"(neg :type d (sum_to :type d (mul :type t c (div :type t {_SOFTMAX} {_SUM})) r))"
+_ONE_HOT = ("(last-of a t)", "(typed (cross_entropy x i) d)", _ALONG)
+_PICKED = {"": _LOGS, "-written": f"(log :type t {_SOFTMAX})"}
+
+_SOFTMAXES = (
+    _softmax(
+        "softmax.quotient",
+        f"(div :type t {_EXP} {_SUM})",
+        "(softmax :axis a x)",
+        (_ALONG,),
+        "softmax is exp x over its sum",
+    ),
+    _softmax(
+        "softmax.quotient-adjoint",
+        f"(add :type t (mul :type t (broadcast_like :type t :axis a {_THROUGH_SUM} z) {_EXP})"
+        f" (mul :type t (div :type t c {_SUM}) {_EXP}))",
+        f"(softmax_vjp :axis a c {_SOFTMAX})",
+        ("(type c t)", "(type r d)", _ALONG),
+        "with e = exp x, S = Σ e and p = e/S: c/S · e - e · Σ c · p/S = p · (c - Σ c · p)",
+    ),
+    _softmax(
+        "softmax.factored",
+        f"(mul :type t (broadcast_like :type t :axis a (div :type d c {_SUM}) z) {_EXP})",
+        f"(mul (broadcast_like :type t :axis a c z) {_SOFTMAX})",
+        ("(type c d)", _ALONG),
+        "(c / Σ exp x) · exp x = c · softmax x",
+    ),
+    *(
+        _softmax(
+            f"{op}.shifted{name}",
+            f"({op} :type t :axis a (sub :type t x {shift}))",
+            f"({op} :axis a x)",
+            (f"(type {of} d)", _ALONG),
+            "exp (x - m) = exp x / exp m, and an m that is the same along the axis cancels",
+        )
+        for op in ("softmax", "log_softmax")
+        for name, shift, of in (("", "m", "m"), ("-along", "(broadcast_like :type t :axis a m z)", "m"))
+    ),
+    _softmax(
+        "log_softmax.of-softmax",
+        f"(log :type t {_SOFTMAX})",
+        "(log_softmax :axis a x)",
+        (),
+        "log (exp x / Σ exp x) = x - log Σ exp x",
+    ),
+    _softmax(
+        "log_softmax.written",
+        f"(sub :type t x (log :type d {_SUM}))",
+        "(log_softmax :axis a x)",
+        (_ALONG,),
+        "x - log Σ exp x, broadcast along the axis",
+    ),
+    _softmax(
+        "log_softmax.of-logsumexp",
+        "(sub :type t x (logsumexp :type d :axis a x))",
+        "(log_softmax :axis a x)",
+        (_ALONG,),
+        "x - log Σ exp x, broadcast along the axis",
+    ),
+    _softmax(
+        "log_softmax.adjoint",
+        f"(softmax_vjp :type t :axis a (div :type t c {_SOFTMAX}) {_SOFTMAX})",
+        f"(log_softmax_vjp :axis a c {_LOGS})",
+        ("(type c t)",),
+        "p · (c/p - Σ c/p · p) = c - p · Σ c, with p = softmax x = exp (log_softmax x)",
+    ),
+    *(
+        _softmax(
+            f"log_softmax.adjoint-{name}",
+            f"(add :type t c (mul :type t (broadcast_like :type t :axis a (neg :type d {total}) z) {_SOFTMAX}))",
+            f"(log_softmax_vjp :axis a c {_LOGS})",
+            ("(type c t)", *more, _ALONG),
+            "c - softmax x · Σ c, and softmax x = exp (log_softmax x)",
+        )
+        for name, total, more in (
+            ("sum_to", "(sum_to :type d c r)", ("(type r d)",)),
+            ("sum", "(sum :type d :axis a c)", ()),
+        )
+    ),
+    *(
+        _softmax(
+            f"cross_entropy.{name}",
+            f"(sum {kept} (mul :type t (one_hot :type h i) {logs}))",
+            right,
+            (*_ONE_HOT, *more),
+            "the product with 1 at i and 0 elsewhere is entry i, and cross entropy is minus the logarithm there",
+        )
+        for written, logs in _PICKED.items()
+        for name, kept, right, more in (
+            (f"one-hot{written}", ":type d :axis a", "(neg (cross_entropy :type d x i))", ()),
+            (
+                f"one-hots{written}",
+                ":type s",
+                "(neg (sum :type s (cross_entropy :type d x i)))",
+                ("(scalar-type s)",),
+            ),
+        )
+    ),
+)
+
 RULES: tuple[Rule, ...] = (
     _ADJOINT,
+    *_SOFTMAXES,
     *map(_definition, COMPOSITES.values()),
     *(rule for row in COMPOSITES.values() if row.name.startswith("attention") for rule in _scaled(row)),
     *(_template(row) for row in COMPOSITES.values() if row.shape_only),

@@ -252,7 +252,7 @@ CALLS: dict[str, Call] = {
     **_torch(_COMPARED, _truth),
     "torch.relu": Call(_real, into=("torch.clamp_min", "out"), more=(0,)),
     "torch.rsub": Call(_real, into=("torch.sub", "out")),
-    **_torch("sum mean", _reduced),
+    **_torch("sum mean logsumexp", _reduced),
     **_torch("softmax log_softmax _softmax _log_softmax cumsum", _dense_like),
     **_torch("mm bmm", _mm),
     **_torch("addmm baddbmm", _addmm),

@@ -49,7 +49,9 @@ def _has_call(b: Binding, scope: Scope, on_cpu: bool, machine: bool) -> bool:
                 and _alike(b.op.op, shapes)
                 and all(_along_last(s, x) for s in _weights(b.op.op, shapes))
             )
-        case "gelu_vjp" | "relu_vjp" | "tanh_vjp" | "sigmoid_vjp" | "softmax_vjp" | "mse":
+        case "log_softmax" | "logsumexp":
+            return True
+        case "gelu_vjp" | "relu_vjp" | "tanh_vjp" | "sigmoid_vjp" | "softmax_vjp" | "log_softmax_vjp" | "mse":
             return compatible_shapes(shapes[0], shapes[1])
         case "mse_vjp":
             return shapes[0].is_scalar and all(compatible_shapes(shapes[1], s) for s in shapes[2:])

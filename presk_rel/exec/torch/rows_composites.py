@@ -9,6 +9,7 @@ from math import prod
 from presk_rel.diagnostics import PreskBug
 from presk_rel.exec.torch.operand import INTERLEAVED, Operand, Step, entries, number, run_axes
 from presk_rel.exec.torch.rows_arithmetic import filled
+from presk_rel.exec.torch.rows_indices import log_softmax
 
 # ------------------------------------------------------------------------------------------------------------ norms
 
@@ -166,3 +167,18 @@ def row_mse_vjp(step: Step) -> str:
 def row_softmax_vjp(step: Step) -> str:
     ct, y = step.args
     return f"torch.ops.aten._softmax_backward_data({ct.name}, {y.name}, {step.axis(1, step.attrs[0])}, dtype)"
+
+
+def row_log_softmax(step: Step) -> str:
+    (x,) = step.args
+    return log_softmax(x.name, step.axis(0, step.attrs[0]) - len(x.sizes))
+
+
+def row_log_softmax_vjp(step: Step) -> str:
+    ct, y = step.args
+    axis = step.axis(1, step.attrs[0]) - len(y.sizes)
+    return f"torch.ops.aten._log_softmax_backward_data({ct.name}, {y.name}, {axis}, dtype)"
+
+
+def row_logsumexp(step: Step) -> str:
+    return f"torch.logsumexp({step.args[0].name}, {step.axis(0, step.attrs[0])})"

@@ -36,21 +36,43 @@ def row_one_hot(step: Step) -> str:
     return f"torch.eq({step.args[0].name}.unsqueeze(-1), {classes}).to(dtype)"
 
 
+def log_softmax(name: str, axis: int) -> str:
+    """Written alike wherever it is, so that it is computed once; `axis` counts from the end."""
+    return f"torch.log_softmax({name}, {axis})"
+
+
 def row_cross_entropy(step: Step) -> str:
     logits, y = step.args
-    flat = f"{logits.name}.reshape({(entries(y.sizes), logits.sizes[-1])}), {y.name}.reshape(-1)"
-    return f'torch.nn.functional.cross_entropy({flat}, reduction="none").reshape({y.sizes})'
+    logs = step.line(log_softmax(logits.name, -1))
+    flat = f"{logs}.reshape({(entries(y.sizes), logits.sizes[-1])}), {y.name}.reshape(-1)"
+    picked = step.line(f"torch.ops.aten.nll_loss_forward({flat}, None, 0, -100)")
+    return f"{picked}[0].reshape({y.sizes})"
 
 
 def row_cross_entropy_vjp(step: Step) -> str:
     """(softmax(l) - one_hot(y))·ct, without the one-hot tensor."""
     ct, logits, y = step.args
+    if log_softmax(logits.name, -1) in step.known:
+        return _of_logs(step, step.known[log_softmax(logits.name, -1)])
     p = step.line(f"torch.softmax({logits.name}, -1)")
     minus = step.line(f"torch.full({(*y.sizes, 1)}, -1.0, dtype=dtype, device=device)")
     difference = step.line(f"torch.scatter_add({p}, -1, {y.name}.unsqueeze(-1), {minus})")
     if ct.scalar is not None:
         return f"torch.mul({difference}, {number(ct.scalar)})"
     return f"torch.mul({difference}, {ct.name}.unsqueeze(-1))"
+
+
+def _of_logs(step: Step, logs: str) -> str:
+    """From the logarithms that the value has computed."""
+    ct, logits, y = step.args
+    rows = entries(y.sizes)
+    given = ct.name
+    if ct.scalar is not None:
+        given = step.line(f"torch.full({(rows,)}, {number(ct.scalar)}, dtype=dtype, device=device)")
+    flat = f"{given}.reshape(-1), {logs}.reshape({(rows, logits.sizes[-1])}), {y.name}.reshape(-1)"
+    unused = step.line("torch.zeros((), dtype=dtype, device=device)")
+    picked = step.line(f"torch.ops.aten.nll_loss_backward({flat}, None, 0, -100, {unused})")
+    return f"torch.ops.aten._log_softmax_backward_data({picked}.reshape({logits.sizes}), {logs}, -1, dtype)"
 
 
 def row_argmax(step: Step) -> str:

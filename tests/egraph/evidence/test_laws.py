@@ -42,6 +42,8 @@ NOT_PROVEN = {
     "tanh": "defined by exponentials",
     "sigmoid": "defined by exponentials",
     "softmax": "defined by exponentials",
+    "log_softmax": "defined by exponentials and the logarithm",
+    "logsumexp": "defined by exponentials and the logarithm",
     "cross_entropy": "defined by exponentials and the logarithm",
     "cross_entropy_vjp": "defined by exponentials",
     "gelu": "defined by an integral",

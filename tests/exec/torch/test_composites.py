@@ -43,6 +43,8 @@ CASES: dict[str, tuple[str, str, tuple[str, ...], Reference, int | None]] = {
     "gelu_vjp": ("gelu_vjp ct, x", X, (X,), F.gelu, 0),
     "relu_vjp": ("relu_vjp ct, x", X, (X,), F.relu, 0),
     "linear": ("linear x, y, z", "ℝ[b: 3, 2]", (X, "ℝ[4, 2]", "ℝ[2]"), lambda x, y, z: F.linear(x, y.mT, z), None),
+    "log_softmax": ("log_softmax axis a x", X, (X,), lambda x: F.log_softmax(x, -1), None),
+    "logsumexp": ("logsumexp axis a x", "ℝ[b: 3]", (X,), lambda x: torch.logsumexp(x, -1), None),
     "mse": ("mse x, y", "ℝ[]", (X, X), F.mse_loss, None),
     "mse_vjp": ("mse_vjp ct, x, y, x", X, (X, X), F.mse_loss, 0),
 }  # fmt: skip
