@@ -121,6 +121,8 @@ def main() -> int:
     start = time.perf_counter()
     torch: Any = import_module("torch")
     on_cuda = options.device.startswith("cuda")
+    if not on_cuda:
+        torch.set_num_threads(1)  # as everywhere else on a CPU; two threads wait for each other on small tensors
     rows = QUICK if options.quick else ROWS
     left: list[str] = []
     try:

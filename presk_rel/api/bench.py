@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from presk_rel.api.baselines import compiled, eager, jitted
 from presk_rel.diagnostics import Diagnostic, PreskError
-from presk_rel.exec.torch.dispatch import dispatched
+from presk_rel.exec.torch.dispatch import dispatched, generated
 
 if TYPE_CHECKING:
     from presk_rel.api.handle import Handle
@@ -72,9 +72,9 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
 
 
 def _kernels(handle: Handle, name: str, run: Callable[[], Any]) -> int | None:
-    """The kernels of one run, as torch dispatches them; of presk's machine code, as it was compiled."""
+    """The kernels of one run, as torch dispatches them; of what a compiler made, as its code calls them."""
     if name != "presk":
-        return len(dispatched(run)) if name == "eager" else None
+        return len(dispatched(run)) if name == "eager" else generated(run) if name == "compile" else None
     return len(dispatched(handle.launch)) if handle.status.tier == "emit" else handle.status.kernels
 
 

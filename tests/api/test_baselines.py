@@ -1,6 +1,7 @@
 """What `bench` compares with computes the same gradients: eager torch, `torch.compile`, and JAX."""
 
 import functools
+import importlib
 import math
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import presk_rel
 from presk_rel.api.baselines import compiled, eager, jitted
 from presk_rel.api.bench import bench
 from presk_rel.diagnostics import PreskError
+from presk_rel.exec.torch.dispatch import generated
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
@@ -101,3 +103,30 @@ def test_what_cannot_be_compared_with_is_said(numpy_as_jax: None, monkeypatch: p
     assert refused("jax").startswith("E7106 the baseline jax has no translation of add.Tensor, ")
     monkeypatch.setitem(sys.modules, "jax", None)  # type: ignore[arg-type]
     assert refused("jax") == "E7106 the baseline jax needs JAX, which is not installed here"
+
+
+GENERATED = """
+def helper(args):
+    cpp_fused_before_0(args)
+
+
+def call(self, args):
+    buf0 = empty_strided_cpu((2, 2), (2, 1), torch.float32)
+    # Topologically Sorted Source Nodes: extern_kernels.mm(
+    extern_kernels.mm(arg0_1, arg1_1, out=buf0)
+    cpp_fused_add_1(buf0, arg2_1)
+    buf2 = torch.ops.aten.sort.stable(buf0)
+    triton_poi_fused_add_0.run(buf0, 4, stream=stream0)
+    assert_size_stride(buf0, (2, 2), (2, 1))
+    return (buf0, )
+"""
+
+
+def test_the_kernels_of_compiled_code_are_read_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "code.py"
+    path.write_text(GENERATED)
+    cache: Any = importlib.import_module("torch._inductor.codecache").PyCodeCache
+    modules: list[Any] = []
+    monkeypatch.setattr(cache, "modules", modules)
+    assert generated(lambda: modules.append(SimpleNamespace(__file__=str(path)))) == 4
+    assert generated(lambda: None) is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 VIEWS = frozenset(
@@ -31,3 +33,25 @@ def dispatched(run: Callable[[], Any]) -> list[str]:
     with Counting():
         run()
     return seen
+
+
+_LAUNCH = re.compile(
+    r"^ +(?:\w+ = )?(?:extern_kernels\.\w+|cpp_fused_\w+|triton_\w+\.run|torch\.ops\.\w+\.[\w.]+|aten\.[\w.]+)\(",
+    re.MULTILINE,
+)
+
+
+def generated(run: Callable[[], Any]) -> int | None:
+    """The kernels of one run of what `torch.compile` makes at this first run, as Inductor's code calls them; None where
+    it makes none that can be read."""
+    cache: Any = import_module("torch._inductor.codecache").PyCodeCache
+    before = len(getattr(cache, "modules", ()))
+    run()
+    files = [str(m.__file__) for m in getattr(cache, "modules", ())[before:]]
+    calls = (text[text.rindex("def call(") :] for text in map(_read, files) if "def call(" in text)
+    counts = [len(_LAUNCH.findall(text)) for text in calls]
+    return sum(counts) if counts else None
+
+
+def _read(file: str) -> str:
+    return Path(file).read_text(encoding="utf-8")
