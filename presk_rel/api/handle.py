@@ -242,13 +242,15 @@ class Handle:
     def leaves(self, name: str, value: Tree) -> list[Any]:
         """The tensors of an argument as generated code takes them."""
         inputs = self.compiled.emitted.inputs
-        found: list[Any] = []
-        for k in self._numbers(name):
-            path = inputs[k].path
-            found.append(self._leaf(".".join((name, *path)), inputs[k].operand, part(value, name, path)))
-        return found
+        return self.as_leaves(name, [part(value, name, inputs[k].path) for k in self._numbers(name)])
 
-    def _leaf(self, where: str, operand: Operand, value: Any) -> Any:
+    def as_leaves(self, name: str, values: list[Any]) -> list[Any]:
+        """The leaves of an argument, in order, as generated code takes them."""
+        inputs = self.compiled.emitted.inputs
+        places = (inputs[k] for k in self._numbers(name))
+        return [self._leaf((name, *i.path), i.operand, x) for i, x in zip(places, values, strict=True)]
+
+    def _leaf(self, path: tuple[str, ...], operand: Operand, value: Any) -> Any:
         match operand.type:
             case Hyper():
                 return Fraction(value)
@@ -261,6 +263,10 @@ class Handle:
                 dtype = _torch().bool
             case _:
                 dtype = self.compiled.dtype
+        if getattr(value, "dtype", None) is dtype and value.device == self.compiled.device:
+            if value.shape == operand.sizes and value.is_contiguous():
+                return value  # nothing to convert: the common case
+        where = ".".join(path)
         try:
             tensor = tensor_of(_torch(), value, dtype)
         except (RuntimeError, TypeError, ValueError) as error:

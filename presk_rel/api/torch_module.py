@@ -113,7 +113,7 @@ class Level:
         if not kept:
             return self.pull.compiled.called((*inputs, *cts))[self.results :]
         if self.halves is None:
-            return tuple(s * cts[0] for s in kept)
+            return tuple(s * cts[0] for s in kept) if _transformed() else tuple(torch._foreach_mul(kept, cts[0]))
         return tuple(self.halves.backward(kept, cts))
 
     def zeros(self, shape: Any) -> Any:
@@ -162,12 +162,21 @@ class PreskModule(nn.Module):
         nn.Module.__init__(self)
         self.levels = {_place(level.handle): level}
         self.level = level
-        names = Names(set(MODULE) | {"handle", "level", "levels", "trees"})
+        names = Names(set(MODULE) | {"handle", "level", "levels", "trees", "places"})
         self.trees: dict[str, str] = {}
         for p in level.handle.function.params:
             if isinstance(p.type, Params):
                 self.trees[p.name] = names.new(p.name)
                 self.add_module(self.trees[p.name], Tree(level.handle.params[p.name]))
+        inputs = level.handle.compiled.emitted.inputs
+        self.places = {n: [self._place(a, i.path) for i in inputs if i.parameter == n] for n, a in self.trees.items()}
+
+    def _place(self, attribute: str, path: tuple[str, ...]) -> tuple[Any, str]:
+        """The module that has a leaf of a tree, and under which name."""
+        module = getattr(self, attribute)
+        for name in path[:-1]:
+            module = getattr(module, module.fields[name])
+        return module, module.fields[path[-1]]
 
     @property
     def handle(self) -> Handle:
@@ -181,12 +190,14 @@ class PreskModule(nn.Module):
         if len(args) > len(rest):
             raise TypeError(f"{handle.function.name} takes {len(rest)} arguments besides its trees, not {len(args)}")
         given = {**dict(zip(rest, args)), **named}
-        given.update({name: getattr(self, attribute).tree() for name, attribute in self.trees.items()})
         inputs: list[Any] = []
         for p in handle.function.params:
-            if p.name not in given:
+            if p.name in self.trees:
+                inputs += handle.as_leaves(p.name, [getattr(m, name) for m, name in self.places[p.name]])
+            elif p.name in given:
+                inputs += handle.leaves(p.name, given[p.name])
+            else:
                 raise TypeError(f"{handle.function.name}: the argument `{p.name}` is missing")
-            inputs += handle.leaves(p.name, given[p.name])
         return tree_of(handle.compiled.emitted.result, _called(self.level, tuple(inputs)))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -220,31 +231,37 @@ def _called(level: Level, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     differentiated = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
     if torch.compiler.is_compiling():
         return traced(level, inputs, differentiated=differentiated)
-    return Call.apply(level, *inputs)[: level.results] if differentiated else level.value(inputs)
+    if not differentiated:
+        return level.value(inputs)
+    return (Transformed if _transformed() else Call).apply(level, *inputs)[: level.results]
+
+
+def _returned(level: Level, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The results and what is kept: inputs and results by their numbers among these."""
+    whole = level.value_and_kept(inputs)
+    found = tuple(x.view_as(x) if any(x is y for y in inputs) else x for x in whole[: level.results])
+    known = {id(x): _Known(k) for k, x in enumerate((*inputs, *whole[: level.results]))}
+    return (*found, *(known.get(id(x), x) for x in whole[level.results :]))
+
+
+def _keep(ctx: Any, level: Level, given: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    found, rest = output[: level.results], output[level.results :]
+    kept = [(*given, *found)[x.number] if isinstance(x, _Known) else x for x in rest]
+    open_ends = {id(x) for x, real in zip(found, level.real, strict=True) if real}
+    ctx.mark_non_differentiable(*(x for x in output if isinstance(x, torch.Tensor) and id(x) not in open_ends))
+    ctx.level, ctx.shapes = level, [x.shape for x, real in zip(found, level.real, strict=True) if real]
+    ctx.count = len(output)
+    _save(ctx, (*given, *kept))
 
 
 class Call(torch.autograd.Function):
     """One call: the results, and what its backward pass keeps."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(level: Level, *inputs: Any) -> tuple[Any, ...]:
-        whole = level.value_and_kept(inputs)
-        found = tuple(x.view_as(x) if any(x is y for y in inputs) else x for x in whole[: level.results])
-        known = {id(x): _Known(k) for k, x in enumerate((*inputs, *whole[: level.results]))}
-        return (*found, *(known.get(id(x), x) for x in whole[level.results :]))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        level, *given = inputs
-        found, rest = output[: level.results], output[level.results :]
-        kept = [(*given, *found)[x.number] if isinstance(x, _Known) else x for x in rest]
-        open_ends = {id(x) for x, real in zip(found, level.real, strict=True) if real}
-        ctx.mark_non_differentiable(*(x for x in output if isinstance(x, torch.Tensor) and id(x) not in open_ends))
-        ctx.level, ctx.shapes = level, [x.shape for x, real in zip(found, level.real, strict=True) if real]
-        ctx.count = len(output)
-        _save(ctx, (*given, *kept))
+    def forward(ctx: Any, level: Level, *inputs: Any) -> tuple[Any, ...]:
+        output = _returned(level, inputs)
+        _keep(ctx, level, inputs, output)
+        return output
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> tuple[Any, ...]:
@@ -260,6 +277,29 @@ class Call(torch.autograd.Function):
         given = tuple(level.filled(cts[k], s) for k, s in zip(places, ctx.shapes, strict=True))
         found = _slopes(level, saved[: level.inputs], given, saved[level.inputs :])
         return (None, *_spread(found, level.derived))
+
+
+class Transformed(torch.autograd.Function):
+    """`Call` in the form that `torch.func` and `torch.vmap` ask for, which takes 60 µs more."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(level: Level, *inputs: Any) -> tuple[Any, ...]:
+        return _returned(level, inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        _keep(ctx, inputs[0], inputs[1:], output)
+
+    jvp = Call.jvp
+    backward = Call.backward
+
+
+def _transformed() -> bool:
+    """Whether `torch.func` transforms what runs; True where torch does not say."""
+    active = getattr(torch._C, "_are_functorch_transforms_active", None)
+    return active is None or active()
 
 
 class Back(torch.autograd.Function):
