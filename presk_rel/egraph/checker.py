@@ -41,6 +41,7 @@ from presk_rel.egraph.checker_rules import (
     dimension_fact,
     entries,
     evaluate,
+    names_are_idle,
     parts,
     read,
     tensors,
@@ -205,7 +206,7 @@ class _Checker:
                 return f"`{rule.name}`: its {side} side does not match: {reason}"
         for condition in rule.conditions:
             if condition == "(as-inferred)":
-                holds = self.as_inferred(self.sexp(rule.left), left, whole=True)
+                holds = self.inferred(self.sexp(rule.left), left) is not None
             else:
                 holds = self.holds(self.sexp(condition), bound, left)
             if not holds:
@@ -291,16 +292,23 @@ class _Checker:
         value = evaluate(sexp, bound, rational=False)
         return constant(value) if isinstance(value, int) else value
 
-    def as_inferred(self, pattern: Sexp, index: int, *, whole: bool) -> bool:
-        """Whether every operation of a pattern below its root has the type that Core's typing rules give it."""
-        if isinstance(pattern, str):
-            return True
+    def inferred(self, pattern: Sexp, index: int) -> Type | None:
+        """The type that Core's typing rules give to a term whose parts, down the pattern, have the types that they
+        give; None where a part declares another, and it matters."""
         term = self.proof.terms[index]
-        below = zip(parts(pattern)[2], term.children, strict=True)
-        if not all(self.as_inferred(p, c, whole=False) for p, c in below):
-            return False
-        children = tuple(self.proof.terms[c].type for c in term.children)
-        return whole or infer(PRIMS[term.op], term.attrs, children, term.type, self.ends.before.modules) == term.type
+        if isinstance(pattern, str):
+            return term.type
+        given: list[Type] = []
+        for p, c in zip(parts(pattern)[2], term.children, strict=True):
+            ty = self.inferred(p, c)
+            if ty is None:
+                return None
+            given.append(ty)
+        declared = [self.proof.terms[c].type for c in term.children]
+        if not names_are_idle(term.op, declared, given):
+            return None
+        found = infer(PRIMS[term.op], term.attrs, tuple(given), term.type, self.ends.before.modules)
+        return None if isinstance(found, str) else found
 
     def argument(self, sexp: Sexp, bound: Bound, root: int) -> object:
         if isinstance(sexp, list):

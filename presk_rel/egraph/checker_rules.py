@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from presk_rel.core.prims import PRIMS
-from presk_rel.core.shapes import same
+from presk_rel.core.shapes import compatible_types, same
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf
+from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type
 from presk_rel.smt.linear import Linear, constant
 
 Sexp = str | list["Sexp"]
@@ -147,6 +147,23 @@ def without_axis(name: object, large: object, small: object) -> bool:
     places = range(len(large.shape.axes))
     rest = tuple(i for i in places if large.shape.axes[i].name != name)
     return len(rest) == len(places) - 1 and align(small.shape, large.shape, same) == rest
+
+
+def names_are_idle(op: str, declared: list[Type], inferred: list[Type]) -> bool:
+    """Whether an operation means the same under types of its operands that differ in names of axes only: it names no
+    axis, and does not line operands up, or these have all axes (or none) under both."""
+    if declared == inferred:
+        return True
+    if {"axis", "axis?", "place", "name"} & set(PRIMS[op].attrs):
+        return False
+    if op in ("dot", "dot_vjp_l", "dot_vjp_r", "ein") or len(declared) == 1:
+        return True
+    wholes = [[t for t in types if not (isinstance(t, Real) and not t.shape.axes)] for types in (declared, inferred)]
+    return all(
+        isinstance(t, Real) and t.shape.prefix is None and compatible_types(t, types[0])
+        for types in wholes
+        for t in types
+    )
 
 
 def constant_fact(name: str, values: list[object]) -> bool:

@@ -60,7 +60,12 @@ _ROWS = (
         "type fact",
         "{2} is {1} without its axis {0}, and lines up with it so",
     ),
-    ConditionRow("as-inferred", (), "type fact", "all parts of the left side have the types of their typing rules"),
+    ConditionRow(
+        "as-inferred",
+        (),
+        "type fact",
+        "all parts of the left side have the types of their typing rules, up to names of axes that make no difference",
+    ),
     ConditionRow("of-matrices", ("spec", "name"), "constant", "{0} is {1} in the last two axes of each, others alike"),
     ConditionRow("per-slice", ("name", "spec"), "constant", "[{1}] does to every slice what {0} does"),
     ConditionRow(

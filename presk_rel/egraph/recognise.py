@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from presk_rel.core.ein import ein_spec, matrix_form
 from presk_rel.core.ir import Attr
 from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import compatible_shapes
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.conditions import (
@@ -31,11 +32,12 @@ from presk_rel.egraph.conditions import (
 )
 from presk_rel.egraph.instances import Instance, Value, attribute, instantiate
 from presk_rel.egraph.language import Terms
+from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.patterns import ABSENT, Apply, Attribute, Name, Pattern, read_rule
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
-from presk_rel.elab.ty import SCALAR_REAL
+from presk_rel.elab.ty import SCALAR_REAL, Real, Type
 from presk_rel.smt.solver import Proven, Solver
 
 _COMMUTING = ("add", "mul")
@@ -164,7 +166,7 @@ class _Finder:
     def operands(self, pattern: Apply, args: tuple[TermId, ...], match: _Match) -> Iterator[_Match]:
         found = [match]
         for i, (part, arg) in enumerate(zip(pattern.args, args, strict=True)):
-            if i in PRIMS[pattern.op].shape_only:
+            if i in PRIMS[pattern.op].shape_only and f"{pattern.op}.template" in RULES:
                 assert isinstance(part, Name)
                 found = [_Match(m.values, m.swapped, (*m.shapes, (part.name, arg))) for m in found]
             else:
@@ -215,7 +217,7 @@ class _Finder:
         match c.row.name, c.args:
             case "as-inferred", ():
                 side = read_rule(rule).left
-                return self.as_inferred(side, instantiate(self.terms, side, values), whole=True)
+                return self.inferred(side, instantiate(self.terms, side, values)) is not None
             case "type", (str(x), str(t)):
                 return (
                     values.setdefault(t, self.terms.type[self._number(values[x])])
@@ -252,17 +254,20 @@ class _Finder:
             case name, _:
                 raise PreskBug("egraph", f"{rule.name}: no way to recognise by `{name}`")
 
-    def as_inferred(self, pattern: Pattern, term: TermId, *, whole: bool) -> bool:
-        """Whether the parts of a term below its root have the types that the typing rules infer."""
+    def inferred(self, pattern: Pattern, term: TermId) -> TypeId | None:
+        """The type that the typing rules infer for a term, all parts of the pattern below it having those that are
+        inferred; None where that is not so, and the names of axes that a part has or lacks could make a difference."""
         if isinstance(pattern, Name):
-            return True
-        args = self.terms.args[term]
-        below = zip(pattern.args, args, strict=True)
-        if not all(self.as_inferred(p, a, whole=False) for p, a in below if not isinstance(p, Name)):
-            return False
-        head = self.terms.op(term)
-        found = self.terms.table.infer(head.op, head.attrs, tuple(self.terms.type[a] for a in args))
-        return whole or found == head.type
+            return self.terms.type[term]
+        args, head, table = self.terms.args[term], self.terms.op(term), self.terms.table
+        below = [self.inferred(p, a) for p, a in zip(pattern.args, args, strict=True)]
+        found = tuple(t for t in below if t is not None)
+        declared = tuple(self.terms.type[a] for a in args)
+        if len(found) < len(below):
+            return None
+        if found != declared and not _line_up(head.op, *([table.types[t] for t in ts] for ts in (declared, found))):
+            return None
+        return table.infer(head.op, head.attrs, found)
 
     @staticmethod
     def _number(value: Value) -> int:
@@ -273,6 +278,24 @@ class _Finder:
 def _operations_below(pattern: Pattern) -> set[str]:
     """The operations of its operands."""
     return {a.op for a in pattern.args if isinstance(a, Apply)} if isinstance(pattern, Apply) else set()
+
+
+_POSITIONAL = frozenset(("dot", "dot_vjp_l", "dot_vjp_r", "ein"))
+
+
+def _line_up(op: str, declared: list[Type], inferred: list[Type]) -> bool:
+    """Whether operands line up alike under two sets of types that differ in names of axes: one by one from the front,
+    or not by axes at all."""
+    if any(kind in ("axis", "axis?", "place", "name") for kind in PRIMS[op].attrs):
+        return False
+    if len(declared) == 1 or op in _POSITIONAL:
+        return True
+    for types in (declared, inferred):
+        shapes = [t.shape for t in types if isinstance(t, Real)]
+        large = [s for s in shapes if not s.is_scalar]
+        if len(shapes) < len(types) or not all(s.prefix is None and compatible_shapes(s, large[0]) for s in large):
+            return False
+    return True
 
 
 def _attribute(expected: Attribute, value: Attr, values: dict[str, Value]) -> dict[str, Value] | None:

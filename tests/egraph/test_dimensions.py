@@ -77,6 +77,32 @@ CASES = {
         ["z : ℝ[a: N + 2*M, 3] = concat a x, y", "r : ℝ[a: M, 3] = slice a: N + M..N + 2*M z"],
         ["slice a: M..2*M y"],
     ),
+    "slice.of-cotangent": (
+        "x : ℝ[a: 2*N, 3], c : ℝ[a: N, 3]",
+        "ℝ[a: N, 3]",
+        ["z : ℝ[a: 2*N, 3] = slice_vjp a: N..2*N c, x", "r : ℝ[a: N, 3] = slice a: N..2*N z"],
+        [],
+    ),
+    "slice.past-before": (
+        "x : ℝ[a: 2*N + M, 3], c : ℝ[a: M, 3]",
+        "ℝ[a: N, 3]",
+        [
+            "y : ℝ[a: 2*N + M, 3] = slice_vjp a: N..N + M c, x",
+            "z : ℝ[a: 2*N + M, 3] = add x, y",
+            "r : ℝ[a: N, 3] = slice a: 0..N z",
+        ],
+        ["slice a: 0..N x"],
+    ),
+    "slice.past-behind": (
+        "x : ℝ[a: 2*N + M, 3], c : ℝ[a: M, 3]",
+        "ℝ[a: N, 3]",
+        [
+            "y : ℝ[a: 2*N + M, 3] = slice_vjp a: N..N + M c, x",
+            "z : ℝ[a: 2*N + M, 3] = add y, x",
+            "r : ℝ[a: N, 3] = slice a: N + M..2*N + M z",
+        ],
+        ["slice a: M + N..M + 2*N x"],
+    ),
     "sum.length-one": ("x : ℝ[b: N, a: 1]", "ℝ[b: N]", ["r : ℝ[b: N] = sum axis a x"], ["index a: 0 x"]),
     "mean.length-one": ("x : ℝ[b: N, a: 1]", "ℝ[b: N]", ["r : ℝ[b: N] = mean axis a x"], ["index a: 0 x"]),
     "broadcast_like.length-one": (
@@ -159,6 +185,15 @@ NOT = {
         "x : ℝ[a: N, 3], y : ℝ[a: M, 3]",
         "ℝ[3]",
         ["z : ℝ[a: N + M, 3] = concat a x, y", "r : ℝ[3] = index a: -1 z"],
+    ),
+    "a slice that meets a cotangent": (
+        "x : ℝ[a: 2*N + M, 3], c : ℝ[a: M, 3]",
+        "ℝ[a: N + 1, 3]",
+        [
+            "y : ℝ[a: 2*N + M, 3] = slice_vjp a: N..N + M c, x",
+            "z : ℝ[a: 2*N + M, 3] = add x, y",
+            "r : ℝ[a: N + 1, 3] = slice a: 0..N + 1 z",
+        ],
     ),
     "an axis that may have length 1": ("x : ℝ[b: M, a: N]", "ℝ[b: M]", ["r : ℝ[b: M] = sum axis a x"]),
     "merged in another order": (

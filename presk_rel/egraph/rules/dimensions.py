@@ -75,6 +75,26 @@ _OF_CONCAT = (
     ),
 )
 
+_COTANGENTS = (
+    _rule(
+        "slice.of-cotangent",
+        "(slice :place a :dim i :dim2 j (slice_vjp :place a :dim i :dim2 j c x))",
+        "c",
+        ("(at-most 0 i)", "(at-most i j)"),
+        "what is put at i..j among zeros is found there",
+    ),
+    *(
+        _rule(
+            f"slice.past-{side}",
+            "(slice :place a :dim i :dim2 j (add :type u y (slice_vjp :type u :place a :dim k :dim2 l c x)))",
+            "(slice :place a :dim i :dim2 j y)",
+            ("(type y u)", "(type x u)", "(at-most 0 i)", "(at-most 0 k)", apart),
+            "apart from k..l there are only zeros",
+        )
+        for side, apart in (("before", "(at-most j k)"), ("behind", "(at-most l i)"))
+    ),
+)
+
 _LENGTH_ONE = (
     *(
         _rule(
@@ -108,4 +128,4 @@ _SPLIT = (
     ),
 )
 
-RULES: tuple[Rule, ...] = (*_SLICES, *_OF_CONCAT, *_LENGTH_ONE, *_SPLIT)
+RULES: tuple[Rule, ...] = (*_SLICES, *_OF_CONCAT, *_COTANGENTS, *_LENGTH_ONE, *_SPLIT)

@@ -55,10 +55,12 @@ def _number_by(step: Step, x: Operand, text: str, c: Fraction, name: str) -> str
 
 
 def _multiple(step: Step, x: Operand, c: Fraction) -> Operand:
-    """c·x; of a multiple, one multiplication instead of two."""
+    """c·x; of a multiple, one multiplication instead of two; once x, where dimensions make c one (a mean of one)."""
     base, factor = x.scale or (x.name, Fraction(1))
     whole = factor * c
-    if whole.denominator != 1 and whole.numerator in (1, -1) and whole.denominator < MAX_INT:
+    if whole == 1:
+        name = base
+    elif whole.denominator != 1 and whole.numerator in (1, -1) and whole.denominator < MAX_INT:
         name = step.line(f"torch.div({base}, {number(Fraction(whole.denominator * whole.numerator))})")
     else:
         name = step.line(f"torch.mul({base}, {number(whole)})")
