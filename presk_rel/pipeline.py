@@ -62,7 +62,8 @@ class Request:
 @mutable
 class Session:
     """One program and what the passes made of it. A pass that finds errors raises `PreskError` with all of them;
-    warnings gather in `diagnostics`. `seconds` holds the time of each pass that ran."""
+    warnings gather in `diagnostics`. `seconds` holds the time of each pass that ran. `time_limit`, in seconds, is what
+    the optimizer may take; without one what it finds depends on no clock."""
 
     path: str
     consts: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -70,6 +71,7 @@ class Session:
     remat: Remat = "auto"
     mode: Mode = "inference"
     unroll_stack: bool = False
+    time_limit: float | None = None
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     sources: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -414,15 +416,18 @@ class Session:
 
         optimized = self.optimized(entry, dims)
         with self._pass("fuse"):
-            return fuse(optimized.program, entry, dims)
+            left = None if self.time_limit is None else max(0.0, self.time_limit - self.seconds["optimize"])
+            return fuse(optimized.program, entry, dims, seconds=left)
 
     def _optimize(self, entry: str, dims: Mapping[str, int]) -> Optimized:
         from presk_rel.core.verify import verify
+        from presk_rel.egraph.budget import Limits
         from presk_rel.egraph.optimize import optimize
 
         flat = self.flat(entry)
         with self._pass("optimize"):
-            optimized = optimize(flat, entry, dims, choose_residuals=self.remat == "auto")
+            limits = Limits(seconds=self.time_limit)
+            optimized = optimize(flat, entry, dims, limits, choose_residuals=self.remat == "auto")
             verify(optimized.program, "optimize")
         return optimized
 

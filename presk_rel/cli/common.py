@@ -168,6 +168,13 @@ def remat_option(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
+def time_limit_option(command: Callable[..., None]) -> Callable[..., None]:
+    """`--time-limit`: seconds for the optimizer."""
+    text = "Let the optimizer take no longer than this, and say what was cut; results then depend on the machine."
+    kind = click.FloatRange(0, min_open=True)
+    return click.option("--time-limit", type=kind, metavar="SECONDS", help=text)(command)
+
+
 def lowering_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--mode`, `--unroll-stack`: how the typed program is lowered."""
     for decorate in (

@@ -18,6 +18,7 @@ from presk_rel.cli.common import (
     required,
     session,
     source_path,
+    time_limit_option,
 )
 
 
@@ -27,6 +28,7 @@ from presk_rel.cli.common import (
 @dims_option
 @lowering_options
 @remat_option
+@time_limit_option
 @click.option("--report", "with_report", is_flag=True, help="Add the table before/after, the rules fired, and times.")
 def command(
     file: str,
@@ -39,6 +41,7 @@ def command(
     mode: Any,
     unroll_stack: bool,
     remat: Any,
+    time_limit: float | None,
     with_report: bool,
 ) -> None:
     """Print the optimized PSK-Core of an entry."""
@@ -53,6 +56,7 @@ def command(
         bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack, program.remat = mode, unroll_stack, remat
+        program.time_limit = time_limit
         name = program.entry(required(entry)).name
         optimized, fused = program.optimized(name, bound), program.fused(name, bound)
         core = "\n\n".join(print_function(f, fused.program) for f in reached(fused.program, name))

@@ -18,6 +18,7 @@ from presk_rel.cli.common import (
     required,
     session,
     source_path,
+    time_limit_option,
 )
 
 
@@ -27,6 +28,7 @@ from presk_rel.cli.common import (
 @dims_option
 @lowering_options
 @remat_option
+@time_limit_option
 @click.option("--verify", is_flag=True, help="Re-check the proof independently, and sample its rules over balls.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Print step N alone, in full.")
 def command(
@@ -40,6 +42,7 @@ def command(
     mode: Any,
     unroll_stack: bool,
     remat: Any,
+    time_limit: float | None,
     verify: bool,
     step: int | None,
 ) -> None:
@@ -52,6 +55,7 @@ def command(
         bound = naturals(dims, "--dim")
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack, program.remat = mode, unroll_stack, remat
+        program.time_limit = time_limit
         name = program.entry(required(entry)).name
         optimized = program.optimized(name, bound)
         document: dict[str, Any] = proof_document(optimized.proof)

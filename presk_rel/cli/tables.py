@@ -20,6 +20,7 @@ def report_document(report: Report, launches: Launches) -> dict[str, Any]:
         "phases": dict(report.phases),
         "gap": report.gap,
         "stopped": report.stopped,
+        "cut": list(report.cuts),
     }
 
 
@@ -40,6 +41,7 @@ def report_text(report: Report, launches: Launches) -> str:
         "--",
         f"-- e-nodes {report.e_nodes[0]} → {report.e_nodes[1]}, {report.stopped}; gap to the optimum {report.gap:.1%}",
     ]
+    lines += [f"-- cut short: {', '.join(report.cuts)}"] if report.cuts else []
     lines += ["-- " + " · ".join(f"{phase} {seconds:.3f} s" for phase, seconds in report.phases)]
     return "\n".join(lines)
 

@@ -14,6 +14,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.instances import FoldChange, Instance
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.proof import TermId
@@ -42,12 +43,16 @@ anew."""
 SEARCHED = 2_000
 """Terms a search for a short path may visit, before the path in the forest is taken instead."""
 
+NEAR = 40
+"""Steps of a path that one congruence may take the place of."""
+
 
 @dataclass(slots=True)
 class Closure:
     """All consequences of rule instances, over the terms of a table. Terms made later are taken in by `extend`."""
 
     terms: Terms
+    budget: Budget = field(default_factory=lambda: Budget.of(Limits()))
     instances: list[Instance | FoldChange] = field(default_factory=list["Instance | FoldChange"])
     _leader: list[int] = field(default_factory=list[int])
     _size: list[int] = field(default_factory=list[int])
@@ -153,13 +158,17 @@ class Closure:
         the search gets long; then cut short where two terms on the way are congruent."""
         if a == b:
             return []
+        if self.budget.searched <= 0 or self.budget.late():
+            self.budget.cut("short proofs")
+            return self._in_forest(a, b)
         return self._cut(self._shortest(a, b, before) or self._in_forest(a, b), before)
 
     def _cut(self, edges: list[Edge], before: int) -> list[Edge]:
         out: list[Edge] = []
         i = 0
         while i < len(edges):
-            j = len(edges)
+            j = min(len(edges), i + NEAR)
+            self.budget.searched -= j - i
             shorter: Edge | None = None
             while shorter is None and j > i:
                 shorter = self._congruence(edges[i:j], before)
@@ -190,6 +199,7 @@ class Closure:
         search = _Search(self, before, (a, b))
         while search.open() and search.visited() < SEARCHED:
             search.step()
+        self.budget.searched -= search.visited()
         return search.path() if search.meeting is not None and not search.open() else None
 
     def edges(self, term: TermId) -> list[Edge]:

@@ -32,11 +32,13 @@ class Answer:
 
 
 class Model:
-    """An integer program, built up constraint by constraint."""
+    """An integer program, built up constraint by constraint. `spent` is what solving took of the deterministic
+    clock."""
 
     def __init__(self) -> None:
         self._proto: Any = cp_model_helper.CpModelProto()
         self._count = 0
+        self.spent = 0.0
 
     def integer(self, low: int, high: int) -> Var:
         self._proto.variables.add().domain.extend([low, high])
@@ -69,19 +71,21 @@ class Model:
         self._proto.objective.vars.extend([v for v, _ in pairs])
         self._proto.objective.coeffs.extend([c for _, c in pairs])
 
-    def solve(self, limit: float, seconds: float, level: int) -> Answer | None:
-        """The best solution found in `limit` seconds of the deterministic clock; None if none was. `seconds` is a
-        safety net in real time; `level` says how much is made of the linear relaxation (0 to 2)."""
+    def solve(self, limit: float, level: int, seconds: float | None = None) -> Answer | None:
+        """The best solution found in `limit` seconds of the deterministic clock; None if none was. `level` says how
+        much is made of the linear relaxation (0 to 2); `seconds`, in real time, is the user's limit."""
         parameters: Any = cp_model_helper.SatParameters()
         parameters.num_workers = 1
         parameters.random_seed = 1
         parameters.linearization_level = level
         parameters.max_deterministic_time = limit
-        parameters.max_time_in_seconds = seconds
+        if seconds is not None:
+            parameters.max_time_in_seconds = seconds
         parameters.relative_gap_limit = CLOSE
         solver: Any = cp_model_helper.SolveWrapper()
         solver.set_parameters(parameters)
         response: Any = solver.solve(self._proto)
+        self.spent += response.deterministic_time
         status = cp_model_helper.CpSolverStatus
         if response.status not in (status.OPTIMAL, status.FEASIBLE):
             return None

@@ -47,12 +47,14 @@ class Row:
 
 @dataclass(slots=True)
 class Session:
-    """An e-graph loaded with the terms under a root. `step` takes a name of `RULESETS`."""
+    """An e-graph loaded with the terms under a root. `step` takes a name of `RULESETS`; `matches` counts what it
+    found."""
 
     terms: Terms
     rules: tuple[Rule, ...]
     attributes: Attributes = field(default_factory=Attributes.new)
     codes: dict[str, Code] = field(default_factory=dict[str, Code])
+    matches: int = 0
     _engine: EGraph | None = None
     _numbers: dict[str, Rule] = field(default_factory=dict[str, Rule])
     _facts_about: int = 0
@@ -186,6 +188,7 @@ class Session:
         else:
             bounded = f"(let-scheduler bounded (back-off :match-limit {most} :ban-length 1000))"
             (output,) = self._do(f"(run-schedule {bounded} (run-with bounded {ruleset}))")
+        self.matches += sum(output.report.num_matches_per_rule.values())
         if not output.report.updated:
             return False
         self._do("(run retire 1)")

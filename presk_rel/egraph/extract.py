@@ -10,6 +10,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
+from presk_rel.egraph.budget import Budget, Limits
+
 ClassId = int
 
 
@@ -44,16 +46,18 @@ CHEAP = 10**8
 many read would tie all of them together."""
 
 
-def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
+def extract(choices: Choices, root: ClassId, limit: float, budget: Budget | None = None) -> Extraction | None:
     """The cheapest acyclic selection for `root`, up to numbers; None if there is none. `limit` bounds the solver in
-    seconds of its deterministic clock; when it runs out the best selection found is returned with its gap."""
+    seconds of its deterministic clock; when it runs out the best selection found is returned with its gap. `budget` is
+    what is left for several of these together."""
+    budget = budget or Budget.of(Limits(solver=limit))
     kept = prune(choices, root)
     best = tree_cost(kept)
     if root not in best:
         return None
     hint = selection(best, root)
     kept = {c: [x for x in ways if x.needs <= best.keys()] for c, ways in kept.items() if c in best}
-    problem = settled(kept, root, total(hint) // CHEAP)
+    problem = settled(kept, root, total(hint) // CHEAP, budget)
     kept = problem.choices
     if all(len(ways) == 1 for ways in kept.values()):
         chosen = min(selection({c: ways[0] for c, ways in kept.items()}, root), hint, key=total)
@@ -61,7 +65,7 @@ def extract(choices: Choices, root: ClassId, limit: float) -> Extraction | None:
     from presk_rel.egraph.extract_parts import solve
 
     start = tree_cost(kept)
-    found = solve(problem, selection(start, root), limit)
+    found = solve(problem, selection(start, root), limit, budget)
     better = min(selection({**start, **found.choice}, root), hint, key=total)
     given_away = sum(way.cost for c, way in better.items() if c in problem.cheap)
     return Extraction(better, total(better), found.gap(total(better) - given_away))
@@ -105,37 +109,43 @@ class Problem:
         return self.needed | self.cheap
 
 
-def settled(choices: Choices, root: ClassId, cheap: int) -> Problem:
+def settled(choices: Choices, root: ClassId, cheap: int, budget: Budget) -> Problem:
     """Choices without those that lose once it is known which classes are free; up to `cheap` a class costs nothing."""
     trees = trees_of(choices, frozenset())
     small = frozenset(c for c, cost in trees.cost.items() if cost <= cheap)
     kept = reachable({c: [trees.best[c]] if c in small else ways for c, ways in choices.items()}, root)
     problem = Problem(kept, frozenset(), small & kept.keys())
     while True:
-        found = reachable(undominated(problem.choices, problem.free), root)
+        found = reachable(undominated(problem.choices, problem.free, budget), root)
         needed = _needed(found, root)
         same = needed == problem.needed and sum(map(len, found.values())) == sum(map(len, problem.choices.values()))
         problem = Problem(found, needed, (small & found.keys()) - needed)
-        if same:
+        if same or budget.compared <= 0:
             return problem
 
 
-def undominated(choices: Choices, free: frozenset[ClassId]) -> Choices:
+def undominated(choices: Choices, free: frozenset[ClassId], budget: Budget) -> Choices:
     """Without choices that cost no less than another of their class even if all that only the other one needs had to be
     paid for it. What is `free` counts only within a cyclic component, where the order still matters."""
     component = components(choices)
     trees = trees_of(choices, free)
     out: Choices = {}
     for c, ways in choices.items():
+        budget.compared -= len(ways)
         if len(ways) > 1:
-            out[c] = _undominated(c, ways, free, component, trees.cost)
+            out[c] = _undominated(c, ways, free, component, trees.cost, budget)
         else:
             out[c] = ways
     return out
 
 
 def _undominated(
-    c: ClassId, ways: list[Choice], free: frozenset[ClassId], component: Components, cost: dict[ClassId, int]
+    c: ClassId,
+    ways: list[Choice],
+    free: frozenset[ClassId],
+    component: Components,
+    cost: dict[ClassId, int],
+    budget: Budget,
 ) -> list[Choice]:
     """A choice may take the place of another one if that makes no cycle: what it needs besides has a tree without c."""
     kept: list[tuple[Choice, frozenset[ClassId]]] = []
@@ -143,7 +153,8 @@ def _undominated(
     whole = {x.key: x.cost + sum(cost[n] for n in needs) for x, needs in open_}
 
     def loses(way: Choice, needs: frozenset[ClassId]) -> bool:
-        for better, there in kept:
+        budget.compared -= len(kept)
+        for better, there in kept if budget.compared > 0 else ():
             besides = there - needs
             acyclic = all(component[n][0] != component[c][0] for n in besides)
             if acyclic and better.cost + sum(cost[n] for n in besides) <= way.cost:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, Problem, components
 
 FEW = 1_000
 """Selections of a part that are tried one by one."""
+
+FIRST, EACH = 0.2, 0.0001
+"""Of the solver's deterministic seconds, what a problem gets in any case, and for each of its choices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Solved:
         return max(0.0, 1 - self.bound / max(1, cost))
 
 
-def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float) -> Solved:
+def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: Budget) -> Solved:
     """The cheapest acyclic selection, or the best found within the limit; cheap classes are not counted. A part without
     an answer keeps the hint."""
     choices, free = problem.choices, problem.free
@@ -35,13 +39,14 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float) -> Solved
     chosen = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
     bound = float(sum(choices[c][0].cost for c in problem.needed if len(choices[c]) == 1))
     size = sum(len(choices[c]) for part in parts for c in part)
+    limit = min(limit, FIRST + EACH * size)
     solved: dict[_Shape, tuple[list[int | None], float]] = {}
     for part in parts:
         inner = {c: choices[c] for c in part}
         share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
         ordered, shape = _shape(inner, free)
         if shape not in solved:
-            found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share)
+            found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share, budget)
             solved[shape] = _picked(ordered, found)
         found = _same(ordered, *solved[shape])
         chosen |= found.choice
@@ -115,11 +120,16 @@ def _parts(choices: Choices, free: frozenset[ClassId], component: Components) ->
 
 
 def _program(
-    choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], component: Components, limit: float
+    choices: Choices,
+    hint: dict[ClassId, Choice],
+    free: frozenset[ClassId],
+    component: Components,
+    limit: float,
+    budget: Budget,
 ) -> Solved:
     from presk_rel.egraph.extract_solver import solve_part
 
-    found = solve_part(choices, hint, free, component, limit)
+    found = solve_part(choices, hint, free, component, limit, budget)
     return found or Solved({c: hint[c] for c in choices if c in hint}, 0.0)
 
 

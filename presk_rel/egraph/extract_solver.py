@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.cp_sat import Model, Var
 from presk_rel.egraph.extract import Choice, Choices, ClassId, Components
 from presk_rel.egraph.extract_parts import Solved
@@ -12,17 +13,28 @@ the solver looks at its clock too rarely."""
 
 
 def solve_part(
-    choices: Choices, hint: dict[ClassId, Choice], free: frozenset[ClassId], component: Components, limit: float
+    choices: Choices,
+    hint: dict[ClassId, Choice],
+    free: frozenset[ClassId],
+    component: Components,
+    limit: float,
+    budget: Budget,
 ) -> Solved | None:
-    """The cheapest choices of a part, or the best found within the limit; None if none was found."""
+    """The cheapest choices of a part, or the best found within `limit` of the deterministic clock, which is taken off
+    the budget; None if none was found."""
     size = sum(map(len, choices.values()))
-    if size > TOO_LARGE:
+    limit = min(limit, budget.solver)
+    if size > TOO_LARGE or limit <= 0 or budget.late():
+        budget.cut("extract")
         return None
     model = Model()
     scale = _scale(choices)
     variables = _formulate(model, choices, hint, free, component, scale)
     level = 2 if size <= LARGE else 1  # the relaxation proves optima here
-    found = model.solve(limit, 5 + 5 * limit, level)
+    found = model.solve(limit, level, budget.seconds_left())
+    budget.solver -= model.spent
+    if model.spent >= limit or budget.late():
+        budget.cut("extract")
     if found is None:
         return None
     chosen = {c: choices[c][i] for (c, i), y in variables.items() if found.values[y]}
@@ -51,6 +63,9 @@ def _formulate(
     needed anyway counts as 1, and has no variables if it has one choice."""
     needed = {c: None if c in free else model.boolean() for c in choices}
     level = {c: model.integer(0, n - 1) for c in choices if (n := component[c][1]) > 1}
+    for c, there in needed.items():
+        if there is not None:
+            model.hint(there, int(c in hint))
     variables: dict[tuple[ClassId, int], Var] = {}
     objective: list[tuple[Var, int]] = []
     for c, ways in choices.items():
@@ -73,8 +88,29 @@ def _formulate(
             there = needed.get(n)  # what is free may lie in another part
             if there is not None:
                 model.at_least([(there, 1), *((y, -1) for y in users)], 0)
+    _pairs(model, choices, needed, component, variables)
     model.minimize(objective)
     return variables
+
+
+def _pairs(
+    model: Model,
+    choices: Choices,
+    needed: dict[ClassId, Var | None],
+    component: Components,
+    variables: dict[tuple[ClassId, int], Var],
+) -> None:
+    """Of two classes that may need each other, as `x` and `-x` do, one is computed without the other. (This follows
+    from the order, but not for the linear relaxation.)"""
+    for c, ways in choices.items():
+        near = {n for way in ways for n in way.needs if n > c and n in choices and component[n][0] == component[c][0]}
+        for d in sorted(n for n in near if any(c in way.needs for way in choices[n])):
+            if (c, 0) not in variables or (d, 0) not in variables:
+                continue
+            alone = [(variables[c, i], 1) for i, way in enumerate(ways) if d not in way.needs]
+            alone += [(variables[d, i], 1) for i, way in enumerate(choices[d]) if c not in way.needs]
+            for own in (needed[c], needed[d]):
+                model.at_least(alone if own is None else [*alone, (own, -1)], int(own is None))
 
 
 def _order(

@@ -15,6 +15,8 @@ from time import perf_counter
 from presk_rel.core.ir import Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.budget import Budget, Limits
+from presk_rel.egraph.chains import shortened
 from presk_rel.egraph.choices import Weights, choices, choices_of, chosen_terms, loaded_args
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.commute import commuted
@@ -36,7 +38,7 @@ from presk_rel.egraph.prove import trivial_proof, write_proof
 from presk_rel.egraph.recognise import recognise
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
-from presk_rel.egraph.saturate import Limits, Saturation, saturate
+from presk_rel.egraph.saturate import Saturation, saturate
 from presk_rel.egraph.snapshot import Graph, read_graph, read_instances
 from presk_rel.egraph.sums import normal_sums
 from presk_rel.egraph.templates import canonicalize
@@ -62,7 +64,8 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Report:
     """`fired` counts logged instances per rule, in the order of the rule table; `e_nodes` before and after; `gap` is 0
-    where the extraction is proven optimal; `stopped` says how saturation ended ("saturated", or the limit met)."""
+    where the extraction is proven optimal; `stopped` says how saturation ended ("saturated", or the limit met), `cuts`
+    which phases ended before they were done, with the best that they had found."""
 
     before: Size
     after: Size
@@ -71,6 +74,7 @@ class Report:
     phases: tuple[tuple[str, float], ...]
     gap: float
     stopped: str
+    cuts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,17 @@ def optimize(
     is taken, but none whose contractions are more work than with all kept.
     PreskBug if the program is not flat or a rule breaks an invariant."""
     table = tuple(RULES.values()) if rules is None else rules
+    size = sum(len(f.bindings) for f in reached(flat, entry).values())
+    whole = Budget.of(limits or Limits())
     ways = _residuals(flat, entry, dims or {}) if choose_residuals else [None]
     done: list[Optimized] = []
     seconds = 0.0
     for again in ways:
         model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
-        done.append(_Optimizer(flat, entry, model, limits or Limits(), table, again).run())
+        budget = replace(Budget.of(limits or Limits(), size), deadline=whole.deadline)
+        if done and budget.late():
+            break
+        done.append(_Optimizer(flat, entry, model, budget, table, again).run())
         seconds += sum(t for _, t in done[-1].report.phases)
     price = CostModel(flat.modules, dict(dims or {}))
     most = done[0].report.after.contracting
@@ -138,7 +147,7 @@ class _Optimizer:
     flat: Program
     entry: str
     model: CostModel
-    limits: Limits
+    budget: Budget
     rules: tuple[Rule, ...]
     again: Recomputed | None
     phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
@@ -152,16 +161,19 @@ class _Optimizer:
     def run(self) -> Optimized:
         terms = Terms(TypeTable(self.flat.modules))
         given = parts_of(self.flat, self.entry, terms)
-        before = self.size(given)
-        closure = Closure(terms)
+        closure = Closure(terms, self.budget)
         parts = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
+        if len(terms) > self.budget.limits.terms:
+            self.budget.cut("load")
+        if self.budget.cuts or self.budget.late():
+            return self.finished(given, closure, [_Result(part, part.function, None) for part in parts])
         known = len(terms)
         parts = [part.computing(recognise(terms, closure, part.root, self.rules, first=True)) for part in parts]
         canonicalize(terms, closure, known)
         self.lap("recognise")
         leaves = [t for part in parts for t in part.spine.leaves]
-        sums = normal_sums(terms, closure)
+        sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
         start = sums.start(terms, leaves)
         equal = sums.pairs(terms, leaves, commuted(terms, closure))
         loaded = sums.loaded(terms, leaves)
@@ -170,12 +182,24 @@ class _Optimizer:
         known = len(terms)
         for instance in instances:
             closure.add(instance)
-        graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]))
+        graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]), self.budget)
         canonicalize(terms, closure, known)
         self.lap("close")
         found = self.extracted(graph, terms, start, parts)
         self.lap("extract")
         results = [self.result(part, closure, graph, x) for part, x in zip(parts, found, strict=True)]
+        return self.finished(given, closure, results, instances, saturation, max(x.gap for x in found))
+
+    def finished(
+        self,
+        given: list[Part],
+        closure: Closure,
+        results: list[_Result],
+        instances: list[Instance] | None = None,
+        saturation: Saturation | None = None,
+        gap: float = 0.0,
+    ) -> Optimized:
+        """The program of what became of every function, with its proof; without a saturation, it stays as it is."""
         made = {r.part.name: r.function for r in results}
         others = {name: f for name, f in self.flat.functions.items() if name not in {p.name for p in given}}
         program = replace(self.flat, functions={**others, **made})
@@ -183,14 +207,16 @@ class _Optimizer:
         self.lap("decode")
         proof = self.proof(closure, given, results)
         self.lap("prove")
+        saturation = saturation or Saturation("seconds" if self.budget.late() else "e-nodes", 0, 0)
         report = Report(
-            before=before,
+            before=self.size(given),
             after=self.size([replace(r.part, original=r.function) for r in results]),
-            fired=_fired([*_recognised(closure), *instances]),
+            fired=_fired([*_recognised(closure), *(instances or [])]),
             e_nodes=(saturation.before, saturation.after),
             phases=tuple(self.phases),
-            gap=max((*(x.gap for x in found), *(r.gap for r in results))),
+            gap=max((gap, *(r.gap for r in results))),
             stopped=saturation.stopped,
+            cuts=tuple(self.budget.cuts),
         )
         return Optimized(program, proof, report)
 
@@ -217,7 +243,7 @@ class _Optimizer:
         session = Session(terms, tuple(r for r in self.rules if r.ruleset not in ("encode", "recognise", "merge")))
         session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
         self.lap("load")
-        saturation = saturate(session, self.limits)
+        saturation = saturate(session, self.budget)
         self.lap("saturate")
         reading = session.freeze()
         graph = read_graph(session, reading)
@@ -232,7 +258,7 @@ class _Optimizer:
         found: list[Extraction] = []
         for part in parts:
             available, root = choices_of(graph, part.encoded, everything, part.spine.leaves, inputs)
-            extraction = extract(available, root, self.limits.solver)
+            extraction = extract(available, root, self.budget.limits.solver, self.budget)
             if extraction is None:
                 raise PreskBug("egraph", f"{part.name}: nothing can be extracted, not even the function itself")
             found.append(extraction)
@@ -240,7 +266,9 @@ class _Optimizer:
 
     def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
         """The function that was chosen, where it is better."""
-        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, self.model, self.limits.solver)
+        decoded, gap = decoded_function(
+            part, closure, graph, extraction, self.rules, self.model, self.budget.limits.solver
+        )
         before, after = self.model.function(part.function), self.model.function(decoded.function)
         better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
         return _Result(part, decoded.function, decoded, gap) if better else _Result(part, part.function, None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.conditions import SHORT, is_real, read_conditions, variables
 from presk_rel.egraph.instances import Instance, Value, instantiate
@@ -32,11 +33,11 @@ _CHECKED = ("type", "real", "real-type", "scalar-type")
 Sizes = Callable[[TypeId], int]
 
 
-def placed(graph: Graph, terms: Terms, closure: Closure, size: Sizes) -> Graph:
+def placed(graph: Graph, terms: Terms, closure: Closure, size: Sizes, budget: Budget) -> Graph:
     """The graph with more nodes, and more classes behind those it had. The closure proves the new nodes equal to their
     classes. `size` is of a value of a type in memory."""
     more = Graph([list(nodes) for nodes in graph.nodes], list(graph.types), graph.of_term)
-    placer = _Placer(more, terms, closure, size, representatives(graph, terms))
+    placer = _Placer(more, terms, closure, size, budget, representatives(graph, terms))
     closure.settle()
     for class_ in range(len(graph.nodes)):
         for node in graph.nodes[class_]:
@@ -44,6 +45,9 @@ def placed(graph: Graph, terms: Terms, closure: Closure, size: Sizes) -> Graph:
             if found is not None:
                 placer.scaled.setdefault(found, class_)
     for (inner, c), class_ in list(placer.scaled.items()):
+        if budget.places <= 0 or budget.late():
+            budget.cut("placement")
+            break
         node = placer.place(inner, c, DEPTH)
         if node is not None and node not in more.nodes[class_]:
             more.nodes[class_].append(node)
@@ -137,6 +141,7 @@ class _Placer:
     terms: Terms
     closure: Closure
     size: Sizes
+    budget: Budget
     representative: dict[ClassId, TermId]
     scaled: dict[tuple[ClassId, Fraction], ClassId] = field(default_factory=dict[tuple[ClassId, Fraction], ClassId])
     _plans: dict[tuple[ClassId, bool], _Plan] = field(default_factory=dict[tuple[ClassId, bool], "_Plan"])
@@ -312,6 +317,7 @@ class _Placer:
         self.say(way.rule.name, **values)
 
     def say(self, rule: str, **values: Value) -> None:
+        self.budget.places -= 1
         sides = read_rule(RULES[rule])
         assert isinstance(sides.left, Apply)
         own = values.get("t", self.scalar)  # of whatever has no type of its own

@@ -45,9 +45,12 @@ _COMMUTING = ("add", "mul")
 LARGE = 3
 """Operations of a pattern that is looked for before the e-graph has simplified."""
 
+MOST = 100
+"""How often one term is rewritten."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class Match:
     """What a pattern's variables stand for, and the terms whose operands it takes in the other order."""
 
     values: dict[str, Value]
@@ -65,7 +68,7 @@ def recognise(terms: Terms, closure: Closure, root: TermId, rules: tuple[Rule, .
         left = read_rule(rule).left
         assert isinstance(left, Apply)
         table.setdefault(left.op, []).append(rule)
-    finder = _Finder(terms, closure, table)
+    finder = Finder(terms, closure, table)
     for t in order:
         finder.visit(t)
     closure.settle()
@@ -88,7 +91,9 @@ def _operations(side: str) -> set[str]:
 
 
 @dataclass(slots=True)
-class _Finder:
+class Finder:
+    """Rewrites terms by rules, operands first, with the instances added to the closure."""
+
     terms: Terms
     closure: Closure
     rules: dict[str, list[Rule]]
@@ -99,9 +104,11 @@ class _Finder:
         """Rewrite a term whose operands are, as often as a rule matches."""
         args = tuple(self.becomes[a] for a in self.terms.args[term])
         at = term if args == self.terms.args[term] else self.terms.make(self.terms.head[term], args)
-        found = self.rewritten(at)
-        while found is not None:
-            at, found = found, self.rewritten(found)
+        for _ in range(MOST):
+            found = self.rewritten(at)
+            if found is None:
+                break
+            at = found
         self.becomes[term] = at
 
     def rewritten(self, term: TermId) -> TermId | None:
@@ -110,12 +117,12 @@ class _Finder:
             side = read_rule(rule)
             if not _operations_below(side.left) <= below:
                 continue
-            for match in self.matches(side.left, term, _Match({})):
+            for match in self.matches(side.left, term, Match({})):
                 if self.holds(rule, match):
                     return self.applied(rule, match, term)
         return None
 
-    def applied(self, rule: Rule, match: _Match, term: TermId) -> TermId:
+    def applied(self, rule: Rule, match: Match, term: TermId) -> TermId:
         """The right side; the closure learns that it is the term."""
         for t in match.swapped:
             x, y = self.terms.args[t]
@@ -131,7 +138,7 @@ class _Finder:
 
     # ---------------------------------------------------------------------------------------------------- matching
 
-    def matches(self, pattern: Pattern, term: TermId, match: _Match) -> Iterator[_Match]:
+    def matches(self, pattern: Pattern, term: TermId, match: Match) -> Iterator[Match]:
         """Every way to read a term as a pattern that agrees with `match`. (Patterns are shallow: rule text.)"""
         if isinstance(pattern, Name):
             yield from self.bound(match, pattern.name, term)
@@ -144,31 +151,31 @@ class _Finder:
             if read is not None:
                 yield from self.operands(pattern, self.terms.args[term], read)
                 if head.op in _COMMUTING and self.turns(term):
-                    turned = _Match(read.values, (*read.swapped, term), read.shapes)
+                    turned = Match(read.values, (*read.swapped, term), read.shapes)
                     yield from self.operands(pattern, self.terms.args[term][::-1], turned)
 
-    def bound(self, match: _Match, name: str, value: Value) -> Iterator[_Match]:
+    def bound(self, match: Match, name: str, value: Value) -> Iterator[Match]:
         known = match.values.get(name)
         if known is None:
-            yield _Match({**match.values, name: value}, match.swapped, match.shapes)
+            yield Match({**match.values, name: value}, match.swapped, match.shapes)
         elif known == value:
             yield match
 
-    def attributes(self, pattern: Apply, attrs: tuple[Attr, ...], match: _Match) -> _Match | None:
+    def attributes(self, pattern: Apply, attrs: tuple[Attr, ...], match: Match) -> Match | None:
         given = (*attrs, *[ABSENT] * (len(pattern.attrs) - len(attrs)))
         for expected, value in zip(pattern.attrs, given, strict=True):
             found = _attribute(expected, value, match.values)
             if found is None:
                 return None
-            match = _Match({**match.values, **found}, match.swapped, match.shapes)
+            match = Match({**match.values, **found}, match.swapped, match.shapes)
         return match
 
-    def operands(self, pattern: Apply, args: tuple[TermId, ...], match: _Match) -> Iterator[_Match]:
+    def operands(self, pattern: Apply, args: tuple[TermId, ...], match: Match) -> Iterator[Match]:
         found = [match]
         for i, (part, arg) in enumerate(zip(pattern.args, args, strict=True)):
             if i in PRIMS[pattern.op].shape_only and f"{pattern.op}.template" in RULES:
                 assert isinstance(part, Name)
-                found = [_Match(m.values, m.swapped, (*m.shapes, (part.name, arg))) for m in found]
+                found = [Match(m.values, m.swapped, (*m.shapes, (part.name, arg))) for m in found]
             else:
                 found = [n for m in found for n in self.matches(part, arg, m)]
         yield from found
@@ -180,7 +187,7 @@ class _Finder:
 
     # -------------------------------------------------------------------------------------------------- conditions
 
-    def holds(self, rule: Rule, match: _Match) -> bool:
+    def holds(self, rule: Rule, match: Match) -> bool:
         """Whether the match is an instance: operands read for their type have that of their variable (bound here where
         nothing else binds it), all conditions and guards hold, and the right side has the type of the left."""
         types, values = self.terms.type, match.values
@@ -199,6 +206,7 @@ class _Finder:
         return self.fits(side.right, values, self._number(values[side.left.type.name]))
 
     def fits(self, right: Pattern, values: dict[str, Value], own: int) -> bool:
+        """Whether the typing rules accept a right side as this type. (Patterns are shallow.)"""
         if isinstance(right, Name):
             return self.terms.type[self._number(values[right.name])] == own
         given = zip((attribute(a, values) for a in right.attrs), right.attr_kinds, strict=True)

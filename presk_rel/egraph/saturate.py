@@ -7,30 +7,16 @@ Every call into the engine is one step of one ruleset, so a limit is overrun by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
 from typing import Literal
 
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.egglog_dialect import Session
 
-Stop = Literal["saturated", "e-nodes", "instances", "seconds", "rounds"]
+Stop = Literal["saturated", "e-nodes", "instances", "matches", "seconds", "rounds"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`e_nodes` counts those of the loaded program too, `instances` what rules log; up to `times` the program's size of
-    either is allowed anyway. `seconds` is a safety net: a run that meets it may differ from another one, and its report
-    says so. `solver` is in CP-SAT's deterministic seconds. `expansions` bounds the rounds of rules that grow the graph:
-    on gradients, more than four make the choice harder and the result no better. `growth` is how often one of them, or
-    a rule that pairs nodes, may match in a step (or as often as the program has nodes)."""
-
-    e_nodes: int = 10_000
-    instances: int = 20_000
-    seconds: float = 30.0
-    expansions: int = 4
-    simplifications: int = 1_000
-    growth: int = 5_000
-    solver: float = 2.0
-    times: int = 4
+SMALL = 100
+"""How many times its size a small program may grow to, besides a tenth of the limit."""
 
 
 @dataclass(slots=True)
@@ -45,19 +31,28 @@ class Saturation:
 @dataclass(slots=True)
 class _Run:
     session: Session
-    limits: Limits
+    budget: Budget
     before: int
     nodes: int
     instances: int
-    deadline: float
     stop: Stop | None = None
 
+    @property
+    def limits(self) -> Limits:
+        return self.budget.limits
+
+    def allowed(self, most: int) -> int:
+        """Of what is limited to `most` in a program of some size; less in a small one, more in a large one."""
+        return max(self.limits.times * self.before, min(most, most // 10 + SMALL * self.before))
+
     def over(self) -> bool:
-        if self.nodes > max(self.limits.e_nodes, self.limits.times * self.before):
+        if self.nodes > self.allowed(self.limits.e_nodes):
             self.stop = "e-nodes"
-        elif self.instances > max(self.limits.instances, self.limits.times * self.before):
+        elif self.instances > self.allowed(self.limits.instances):
             self.stop = "instances"
-        elif monotonic() > self.deadline:
+        elif self.session.matches > max(self.limits.matches, 10 * self.limits.times * self.before):
+            self.stop = "matches"
+        elif self.budget.late():
             self.stop = "seconds"
         return self.stop is not None
 
@@ -75,11 +70,17 @@ class _Run:
         grown = self.nodes + self.instances > 2 * self.before + 200
         return max(self.limits.growth, self.before) if grown else None
 
+    def nearly(self) -> int | None:
+        """How often any other rule may: as it likes until half of the instances are there, so that one step does not
+        go far beyond the limit."""
+        half = self.instances > self.allowed(self.limits.instances) // 2
+        return max(self.limits.growth, self.before) if half else None
+
     def simplify(self) -> bool:
         """To a fixed point; whether anything changed."""
         changed = False
         for _ in range(self.limits.simplifications):
-            grown = self.step("simplify")
+            grown = self.step("simplify", self.nearly())
             if not self.over():
                 grown += self.step("collect", self.most())
             if self.over() or not grown:
@@ -89,12 +90,12 @@ class _Run:
         return changed
 
 
-def saturate(session: Session, limits: Limits) -> Saturation:
+def saturate(session: Session, budget: Budget) -> Saturation:
     """Run the session's rules; PreskBug if the engine fails."""
     before, _ = session.counts()
-    run = _Run(session, limits, before, before, 0, monotonic() + limits.seconds)
+    run = _Run(session, budget, before, before, 0)
     run.simplify()
-    for _ in range(limits.expansions):
+    for _ in range(budget.limits.expansions):
         if run.stop is not None or not run.step("expand", run.most()) or run.over():
             break
         run.simplify()

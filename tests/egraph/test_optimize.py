@@ -13,13 +13,13 @@ from presk_rel.ad.reverse import differentiate
 from presk_rel.core.inline import inline_entry
 from presk_rel.core.ir import Program
 from presk_rel.core.printer import print_function
+from presk_rel.egraph.budget import Limits
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.optimize import Optimized, optimize
 from presk_rel.egraph.parts import live
 from presk_rel.egraph.proof import RuleStep
 from presk_rel.egraph.rules import RULES
-from presk_rel.egraph.saturate import Limits
 from tests.ad.programs import mlp
 from tests.egraph.programs import read, residual_gradient
 

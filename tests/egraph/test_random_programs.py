@@ -9,12 +9,12 @@ import mpmath as mp
 import pytest
 
 from presk_rel.core.ir import Program
+from presk_rel.egraph.budget import Limits
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.optimize import optimize
 from presk_rel.egraph.parts import live
 from presk_rel.egraph.rules import RULES
-from presk_rel.egraph.saturate import Limits
 from tests.egraph.interpreter import Undefined, entries, environment, random_value
 from tests.egraph.random_programs import random_program
 

@@ -15,6 +15,7 @@ from presk_rel.core.ir import Fold, Function, Prim, Program, operands
 from presk_rel.core.names import Fresh
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.verify import verify
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.fusion.graph import Graph, graph_of
 from presk_rel.egraph.fusion.partition import Partition, partition
@@ -36,8 +37,12 @@ class Fused:
     gap: float
 
 
-def fuse(flat: Program, entry: str, dims: Mapping[str, int] | None = None, limit: float = LIMIT) -> Fused:
-    """Partition `entry` and the bodies of its folds. `dims` weigh costs: the result is right at any dimensions."""
+def fuse(
+    flat: Program, entry: str, dims: Mapping[str, int] | None = None, limit: float = LIMIT, seconds: float | None = None
+) -> Fused:
+    """Partition `entry` and the bodies of its folds. `dims` weigh costs: the result is right at any dimensions. `limit`
+    is in the solver's deterministic time; `seconds` are a limit of the user."""
+    budget = Budget.of(Limits(seconds=seconds))
     model = CostModel(flat.modules, dict(dims or {}), flat.functions)
     names = Fresh(flat.functions)
     functions = dict(flat.functions)
@@ -45,7 +50,7 @@ def fuse(flat: Program, entry: str, dims: Mapping[str, int] | None = None, limit
     gap, count = 0.0, 0
     for name in _reached(flat, entry):
         graph = graph_of(flat.functions[name], model)
-        found = partition(graph, limit)
+        found = partition(graph, limit, budget.seconds_left)
         written = write(graph, found.kernels, names, count)
         count = written.count
         functions[name] = written.function

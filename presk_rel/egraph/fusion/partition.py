@@ -10,6 +10,7 @@ once, whatever it writes; what several kernels compute anew is paid in each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from presk_rel.core.ir import Prim
@@ -55,15 +56,16 @@ class Task:
         return found
 
 
-def partition(graph: Graph, limit: float) -> Partition:
+def partition(graph: Graph, limit: float, late: Callable[[], float | None] = lambda: None) -> Partition:
     """The cheapest kernels for the result of a function, as far as the solver gets within `limit` seconds of its
-    deterministic clock. Equal inputs give equal partitions."""
+    deterministic clock. Equal inputs give equal partitions, unless the user's seconds, of which `late` tells how many
+    are left, end first."""
     if sum(n.work for n in graph.nodes) <= WHOLE:
-        return _partition(graph, limit, len(ORDERS))
+        return _partition(graph, limit, len(ORDERS), late)
     kernels: list[Kernel] = []
     units, gap = 0, 0.0
     for part in parts_of(graph, PART):
-        found = _partition(part, limit, 1)
+        found = _partition(part, limit, 1, late)
         place = [graph.number[n.binding.name] for n in part.nodes]
         kernels += [_moved(k, place) for k in found.kernels]
         units, gap = units + found.units, max(gap, found.gap)
@@ -76,14 +78,14 @@ def _moved(kernel: Kernel, place: list[int]) -> Kernel:
     return replace(kernel, work=mask_of(place[i] for i in bits(kernel.work)), ops=ops, outputs=outputs)
 
 
-def _partition(graph: Graph, limit: float, orders: int) -> Partition:
+def _partition(graph: Graph, limit: float, orders: int, late: Callable[[], float | None]) -> Partition:
     from presk_rel.egraph.fusion.solver import solve
 
     space = Space(graph)
     found = candidates(graph, space, orders)
     task = task_of(graph, space, found)
     start = min((selected(task, space, groups) for groups in found.partitions), key=lambda s: _units(task, s))
-    chosen, bound = solve(task, start, limit)
+    chosen, bound = solve(task, start, limit, late())
     better = min((pruned(task, chosen), start), key=lambda s: _units(task, s))
     units = _units(task, better)
     gap = max(0.0, 1 - bound / units) if units else 0.0

@@ -4,6 +4,8 @@ deterministic clock. A selection whose kernels wait for each other is cut off wh
 
 from __future__ import annotations
 
+from time import monotonic
+
 from presk_rel.egraph.cp_sat import Model
 from presk_rel.egraph.fusion.partition import Task, schedule
 from presk_rel.egraph.fusion.space import bits
@@ -12,8 +14,10 @@ ROUNDS = 20
 """How often cycles are cut off before the start is taken instead."""
 
 
-def solve(task: Task, start: list[int], limit: float) -> tuple[list[int], float]:
-    """The cheapest selection found and a lower bound of all; `start` where none is found in time."""
+def solve(task: Task, start: list[int], limit: float, seconds: float | None = None) -> tuple[list[int], float]:
+    """The cheapest selection found and a lower bound of all; `start` where none is found within `limit` of the
+    deterministic clock, or in the user's `seconds`."""
+    deadline = None if seconds is None else monotonic() + seconds
     model = Model()
     scale = max(1, sum(k.units for k in task.kernels) >> 50)
     taken = [model.boolean() for _ in task.kernels]
@@ -32,7 +36,9 @@ def solve(task: Task, start: list[int], limit: float) -> tuple[list[int], float]
     model.minimize([(t, -(-k.units // scale)) for t, k in zip(taken, task.kernels, strict=True)])
     slack = 0 if scale == 1 else len(start)  # every cost was rounded up
     for _ in range(ROUNDS):
-        found = model.solve(limit, 10 * limit, 2)
+        left = limit - model.spent
+        late = None if deadline is None else deadline - monotonic()
+        found = model.solve(left, 2, late) if left > 0 and (late is None or late > 0) else None
         if found is None:
             return start, 0.0
         chosen = [k for k, t in enumerate(taken) if found.values[t]]
@@ -42,8 +48,8 @@ def solve(task: Task, start: list[int], limit: float) -> tuple[list[int], float]
         cycle = _cycle(task, stuck, writers)
         waiting = {k for k, _ in cycle}
         others = sorted({w for _, v in cycle for w in writers[v]} - waiting)
-        left = [*((taken[k], -1) for k in sorted(waiting)), *((taken[w], 1) for w in others)]
-        model.at_least(left, 1 - len(cycle))
+        broken = [*((taken[k], -1) for k in sorted(waiting)), *((taken[w], 1) for w in others)]
+        model.at_least(broken, 1 - len(cycle))
     return start, 0.0
 
 

@@ -135,7 +135,7 @@ _CONSTANT_FACTORS = (
         "(mul (mul :type t x y) (const :value c :type s))",
         ("(scalar-type s)", "(type x u)", "(type root t)", "(real-type t)", "(real y)"),
         "(x · c) · y = (x · y) · c",
-        guards=("(varying x)", "(factor c)", "(tensor y)"),
+        guards=("(varying x)", "(factor c)", "(short c)", "(tensor y)"),
     ),
     Rule(
         "mul.const-out-right",
@@ -143,7 +143,7 @@ _CONSTANT_FACTORS = (
         "(mul (mul :type t x y) (const :value c :type s))",
         ("(scalar-type s)", "(type y u)", "(type root t)", "(real-type t)", "(real x)"),
         "x · (y · c) = (x · y) · c",
-        guards=("(varying x)", "(factor c)", "(tensor x)"),
+        guards=("(varying x)", "(factor c)", "(short c)", "(tensor x)"),
     ),
 )
 

@@ -41,7 +41,7 @@ def _scaling(name: str, pattern: str, kind: str) -> Rule:
         f"(mul {_of(pattern, 'x', 't')} {constant})",
         ("(type x u)", "(type root t)", "(scalar-type s)", "(real x)"),
         f"{kind} is linear: f(x · c) = f(x) · c",
-        guards=(*_GUARDS.get(name, ()), "(factor c)"),
+        guards=(*_GUARDS.get(name, ()), "(factor c)", "(short c)"),
     )
 
 

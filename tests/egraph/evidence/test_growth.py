@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from presk_rel.core.ir import Program
+from presk_rel.egraph.budget import Limits
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.fusion.graph import graph_of
@@ -14,7 +15,6 @@ from presk_rel.egraph.fusion.partition import partition
 from presk_rel.egraph.optimize import Optimized, optimize
 from presk_rel.egraph.parts import live
 from presk_rel.egraph.rules import RULES
-from presk_rel.egraph.saturate import Limits
 from tests.egraph.programs import Builder, real, residual_gradient
 from tests.egraph.random_programs import random_program
 

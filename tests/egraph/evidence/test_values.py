@@ -13,9 +13,9 @@ import pytest
 from presk_rel.core.inline import inline_entry
 from presk_rel.core.ir import Program
 from presk_rel.diagnostics import PreskError
+from presk_rel.egraph.budget import Limits
 from presk_rel.egraph.optimize import optimize
 from presk_rel.egraph.parts import live
-from presk_rel.egraph.saturate import Limits
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.render import to_json
 from presk_rel.exec.verdict import verify_proof

@@ -1,0 +1,81 @@
+"""How far the phases of the optimizer may go: counts, so that a run does the same on every machine under any load.
+
+Seconds count only where the user asks for it (`--time-limit`); such a run may differ from another one. Whatever is cut
+short ends with the best that was found, and is named in the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Counts that grow with a program are at least what is said here, and `times` its number of terms.
+
+    `e_nodes`, of the loaded program too, `instances` that rules log and `matches` that they find bound saturation, with
+    `expansions`, the rounds of rules that grow the graph (on gradients, more than four make the choice harder and the
+    result no better), `simplifications` between two of them, and `growth`, how often a rule that pairs nodes may match
+    in one step. `places` bounds the instances that move factors back inwards, `compared` the choices that extraction
+    compares, `searched` the edges that are looked through for short proofs. `solver` is the deterministic time of
+    CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at all: a larger program stays
+    as it is. `seconds`, of the user, bound all phases together."""
+
+    e_nodes: int = 10_000
+    instances: int = 20_000
+    matches: int = 200_000
+    expansions: int = 4
+    simplifications: int = 1_000
+    growth: int = 5_000
+    places: int = 20_000
+    compared: int = 2_000_000
+    searched: int = 2_000_000
+    solver: float = 1.0
+    times: int = 4
+    terms: int = 1_000_000
+    seconds: float | None = None
+
+
+FUNCTIONS = 3
+"""What all functions of a program together get of the solver, as many times as one of them."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left in one run. `cuts` are what ended before it was done, in order."""
+
+    limits: Limits
+    deadline: float | None
+    solver: float
+    compared: int
+    places: int
+    searched: int
+    cuts: list[str] = field(default_factory=list[str])
+
+    @staticmethod
+    def of(limits: Limits, size: int = 0) -> Budget:
+        """For a program of this many terms."""
+        deadline = None if limits.seconds is None else monotonic() + limits.seconds
+        compared, places, searched = (max(n, 20 * limits.times * size) for n in _growing(limits))
+        return Budget(limits, deadline, FUNCTIONS * limits.solver, compared, places, searched)
+
+    def cut(self, what: str) -> None:
+        """Note, once, what was cut short."""
+        if what not in self.cuts:
+            self.cuts.append(what)
+
+    def late(self) -> bool:
+        """Whether the seconds of the user are over."""
+        if self.deadline is None or monotonic() <= self.deadline:
+            return False
+        self.cut("seconds")
+        return True
+
+    def seconds_left(self) -> float | None:
+        """Until the user's limit; None where there is none."""
+        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
+
+
+def _growing(limits: Limits) -> tuple[int, int, int]:
+    return limits.compared, limits.places, limits.searched
