@@ -30,6 +30,7 @@ class Ends:
         default_factory=dict[tuple[str, str, frozenset[str]], "dict[str, Value]"]
     )
     table: Terms = field(default_factory=Terms)
+    typed: dict[str, dict[str, Type]] = field(default_factory=dict[str, "dict[str, Type]"])
 
     def problems(self) -> Iterator[str]:
         """A fold whose body has no proof, a body with two or with none to be one of."""
@@ -56,8 +57,10 @@ class Ends:
 
     def parameters(self, function: str) -> dict[str, Type]:
         """The parameters of the entry or of a body, with their types; none for what there is no proof for."""
-        parts = (part for part in self.proof.parts if part.entry == function)
-        return {p.name: p.type for part in parts for p in self._params(part)}
+        if function not in self.typed:
+            parts = (part for part in self.proof.parts if part.entry == function)
+            self.typed[function] = {p.name: p.type for part in parts for p in self._params(part)}
+        return self.typed[function]
 
     def _params(self, part: Proof) -> tuple[Param, ...]:
         params = self.before.functions[part.entry].params if part is self.proof else part.params

@@ -100,6 +100,8 @@ class _Fold:
     place: int
     count: Linear
     found: list[_Leaf] = field(default_factory=list[_Leaf])
+    bodies: dict[tuple[int, ...], list[Tensor]] = field(default_factory=dict[tuple[int, ...], list[Tensor]])
+    again: dict[int, list[Tensor]] = field(default_factory=dict[int, list[Tensor]])
 
     def leaves(self, form: tuple[object, ...]) -> list[_Leaf]:
         start = leaves(self.given[self.place])
@@ -161,6 +163,11 @@ class _Fold:
 
     def iteration(self, level: int) -> list[Tensor]:
         """What the body computes in the iteration of a fold at `level` that has the same number."""
+        if level not in self.again:
+            self.again[level] = self._iteration(level)
+        return self.again[level]
+
+    def _iteration(self, level: int) -> list[Tensor]:
         args = [
             map_leaves(lambda x: self.slice(x, level), v) if i < self.place else v for i, v in enumerate(self.given)
         ]
@@ -172,6 +179,12 @@ class _Fold:
 
     def body_on(self, acc: list[Tensor]) -> list[Tensor]:
         """The leaves of the body's result on these leaves of the accumulator."""
+        key = tuple(x.id for x in acc)
+        if key not in self.bodies:
+            self.bodies[key] = self._body_on(acc)
+        return self.bodies[key]
+
+    def _body_on(self, acc: list[Tensor]) -> list[Tensor]:
         args = [_filled(v, acc) if i == self.place else self.bound(i, v) for i, v in enumerate(self.given)]
         return leaves(run(self.reading, frame_of(self.body, self.dims, args, self.level)))
 
@@ -179,14 +192,17 @@ class _Fold:
         return self.reading.terms.make("part", (self.level, number, like.lengths), (), like.lengths)
 
     def results(self, start: list[Tensor], leader: list[int | None], order: list[int]) -> tuple[int, ...]:
-        """What the body computes for some leaves, called by their places in `order`; all others are strangers."""
+        """What the body computes for some leaves, called by their places in `order`; all others are strangers. The body
+        is read once, and its variables renamed."""
         place = {k: i for i, k in enumerate(order)}
-        acc = [
-            x if (own := leader[k]) is None else self.variable(place.get(own, ("unread", own)), x)
-            for k, x in enumerate(start)
-        ]
+        acc = [x if own is None else self.variable(("leader", own), x) for own, x in zip(leader, start, strict=True)]
+        names = {
+            x.id: self.variable(place.get(own, ("unread", own)), x).id
+            for own, x in zip(leader, acc, strict=True)
+            if own is not None
+        }
         found = self.body_on(acc)
-        return tuple(found[k].id for k in order)
+        return self.reading.terms.renamed(tuple(found[k].id for k in order), names)
 
     # ------------------------------------------------------------------------------------------------ parts
 
@@ -211,7 +227,7 @@ class _Fold:
 
     def order(self, start: list[Tensor], leader: list[int | None], own: int, fixed: list[int]) -> list[int]:
         """The leaves that one depends on, itself first, in the order in which their terms come upon them."""
-        acc = [x if leader[k] is None else self.variable(("leader", leader[k]), x) for k, x in enumerate(start)]
+        acc = [x if own is None else self.variable(("leader", own), x) for own, x in zip(leader, start, strict=True)]
         results = self.body_on(acc)
         number = {x.id: leader[k] for k, x in enumerate(acc) if k not in fixed}
         order = [own]

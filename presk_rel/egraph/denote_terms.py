@@ -7,7 +7,7 @@ leaves, a structural zero added to a tensor is the tensor, and a part of one is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -89,6 +89,31 @@ class Terms:
                 seen[t] = None
                 stack += reversed(self.below[t])
         return list(seen)
+
+    def renamed(self, roots: tuple[int, ...], names: Mapping[int, int]) -> tuple[int, ...]:
+        """The terms with other variables in the place of some, which differ as those did. Terms come after their parts,
+        and none simplifies because of what a variable is called."""
+        under: set[int] = set()
+        stack = list(roots)
+        while stack:
+            t = stack.pop()
+            if t not in under:
+                under.add(t)
+                stack += self.below[t]
+        new: dict[int, int] = {}
+        for t in sorted(under):
+            new[t] = names[t] if t in names else self._over(t, new)
+        return tuple(new[t] for t in roots)
+
+    def _over(self, term: int, new: Mapping[int, int]) -> int:
+        """A term over new parts."""
+        op, attrs, children = self.keys[term]
+        if all(new[t] == t for t in self.below[term]):
+            return term
+        if op in ("fold", "scan"):
+            body = cast("tuple[int, ...]", attrs[-2])
+            attrs = (*attrs[:-2], tuple(new[t] for t in body), attrs[-1])
+        return self.make(op, attrs, tuple(Tensor(new[t], ()) for t in children), ()).id
 
     def zero(self, lengths: Lengths) -> Tensor:
         tensor = self.make("zeros", lengths, (), lengths)

@@ -21,6 +21,7 @@ import numpy as np
 from presk_rel.core.expand import expanded
 from presk_rel.core.ir import Binding, Function, Param, Prim, Program
 from presk_rel.core.prims import PRIMS
+from presk_rel.core.shapes import symbols_in
 from presk_rel.diagnostics import PreskError
 from presk_rel.egraph.conditions import variables
 from presk_rel.egraph.proof import Proof, RuleStep, TermId
@@ -55,7 +56,9 @@ from presk_rel.exec.values import (
 
 PRECISION = 256
 INSTANCES = 4
-"""Instances of a rule that are sampled, the first of each form in the proof."""
+"""Instances of a rule that are sampled, each of another form: of those in the proof, the smallest."""
+LARGE = 50_000
+"""Entries of an instance's inputs beyond which it is sampled once, and only if the rule has no smaller one."""
 TRIALS = 12
 """Attempts per instance: an input outside a rule's domain (a logarithm of a negative number) is drawn again."""
 
@@ -73,19 +76,30 @@ def sample_rules(
     proof: Proof, modules: Mapping[str, ModuleDef], rules: Mapping[str, Rule] = RULES, seed: int = 0
 ) -> list[Sampled]:
     """Sample every rule that occurs in `proof`, in order of first use."""
-    found: dict[str, Sampled] = {}
-    taken: dict[str, set[str]] = {}
+    forms: dict[str, dict[str, tuple[Proof, RuleStep]]] = {}
     for part, step in _steps(proof):
-        result = found.setdefault(step.rule, Sampled(step.rule))
-        forms = taken.setdefault(step.rule, set())
         form = f"{part.terms[step.before].type} {step.forward}"
-        if form in forms or len(forms) >= INSTANCES or result.disagreement is not None:
-            continue
-        forms.add(form)
-        _Instance(part, step, rules[step.rule], dict(modules), random.Random(f"{seed} {step.rule} {len(forms)}")).into(
-            result
-        )
-    return list(found.values())
+        forms.setdefault(step.rule, {}).setdefault(form, (part, step))
+    found: list[Sampled] = []
+    for name, given in forms.items():
+        found.append(Sampled(name))
+        sizes = [(_entries(part, step, modules), part, step) for part, step in given.values()]
+        sizes.sort(key=lambda x: x[0])
+        for k, (size, part, step) in enumerate(sizes[:INSTANCES]):
+            if found[-1].disagreement is not None or (size > LARGE and found[-1].evaluations):
+                break
+            rng = random.Random(f"{seed} {name} {k + 1}")
+            _Instance(part, step, rules[name], dict(modules), rng).into(found[-1], 2 if size <= LARGE else 1)
+    return found
+
+
+def _entries(proof: Proof, step: RuleStep, modules: Mapping[str, ModuleDef]) -> int:
+    """The entries of what the variables of an instance stand for, dimensions counted as two."""
+    from presk_rel.egraph.cost import CostModel
+
+    types = [proof.terms[v].type for _, v in step.substitution if isinstance(v, int) and 0 <= v < len(proof.terms)]
+    model = CostModel(dict(modules), dict.fromkeys(set[str]().union(*map(symbols_in, types)), 2))
+    return sum(model.bytes(t) // 4 for t in types)
 
 
 def _steps(proof: Proof) -> Iterator[tuple[Proof, RuleStep]]:
@@ -104,12 +118,13 @@ class _Instance:
     rng: random.Random
     dims: dict[str, int] = field(default_factory=dict[str, int])
 
-    def into(self, result: Sampled) -> None:
+    def into(self, result: Sampled, times: int) -> None:
+        """Evaluate both sides at up to so many inputs."""
         cut = self.inputs()
         functions = [self.side(self.step.before, cut), self.side(self.step.after, cut)]
         done = 0
         for trial in range(TRIALS):
-            if done == 2:
+            if done == times:
                 break
             values = self.evaluate(functions, positive=trial % 2 == 1)
             if values is None:
@@ -154,8 +169,6 @@ class _Instance:
         return Function("side", tuple(sorted(self.symbols())), params, terms[root].type, bindings, f"v{root}")
 
     def symbols(self) -> set[str]:
-        from presk_rel.core.shapes import symbols_in
-
         return set[str]().union(*(symbols_in(t.type) for t in self.proof.terms))
 
     def multiple(self) -> int:
