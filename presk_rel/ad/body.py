@@ -50,11 +50,9 @@ class Body:
 
 def zeros_exist(ty: Type) -> bool:
     """Whether a value of this type can be made of zeros without one at hand: all but of keys, function values and
-    hyperparameters, and of tensors of any number of leading axes."""
+    hyperparameters."""
     match ty:
-        case Real(shape) | Mask(shape) | Idx(_, shape):
-            return shape.prefix is None
-        case Params():
+        case Real() | Mask() | Idx() | Params():
             return True
         case TupleOf(items):
             return all(zeros_exist(t) for t in items)

@@ -22,7 +22,7 @@ def _softmax(b: Builder, s: Site, i: int) -> Var:
     x, ty = s.args[0], b.types[s.args[0]]
     assert isinstance(ty, Real)
     ct, y = (with_names(b, v, s.attrs, x) for v in (s.ct, s.result))
-    kept = Real(Shape(ty.shape.prefix, tuple(a for a in ty.shape.axes if a.name != s.attrs[0])))
+    kept = Real(ty.shape.with_axes(tuple(a for a in ty.shape.axes if a.name != s.attrs[0])))
     weight = b.prim("sum", kept, b.prim("mul", ty, ct, y), attrs=s.attrs)
     mean = b.prim("broadcast_like", ty, weight, y, attrs=s.attrs)
     return b.prim("mul", ty, y, b.prim("sub", ty, ct, mean))

@@ -18,7 +18,7 @@ from presk_rel.ad.builder import Builder
 from presk_rel.ad.sweep import Sweep, Writer, wrt
 from presk_rel.ad.tangent import has_tangent, without_tangent
 from presk_rel.core.ir import Call, DimArgs, Fold, Function, Param, Prim, Var
-from presk_rel.core.shapes import prefixes_in, slice_type, stack_type, tangent
+from presk_rel.core.shapes import slice_type, stack_type, tangent
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.smt.linear import Linear, constant, symbol
@@ -79,9 +79,6 @@ def _refuse(sweep: Sweep, what: str, ty: Type) -> None:
 
 def _unstackable(ty: Type) -> tuple[str, str]:
     """The part of a type of which there is no stack, in words, and what to do about it."""
-    if prefixes_in(ty):
-        hint = "write the leading axes out in the function that takes the gradient, or unroll the stack"
-        return f"a tensor of any number of leading axes ({ty})", hint
     part = ty
     while isinstance(part, TupleOf):
         part = next(t for t in part.items if stack_type(constant(1), t) is None)

@@ -20,7 +20,6 @@ from presk_rel.ad.garbage import collection_paused
 from presk_rel.ad.graph import callees_first, named
 from presk_rel.ad.jvp import Active, push
 from presk_rel.ad.known import Known, known_functions
-from presk_rel.ad.leading import with_known_axes
 from presk_rel.ad.operators import KINDS, operator, refusal, word, write
 from presk_rel.ad.prune import Generated, Kind, prune
 from presk_rel.ad.share import share
@@ -53,22 +52,9 @@ def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:
         sites = [(f, b) for f in program.functions.values() for b in f.bindings if isinstance(b.op, Derivative)]
         if not sites:
             return program, tuple(made)
-        program, new = _round(with_known_axes(program, _targets(program)), made)
+        program, new = _round(program, made)
         program, new = share(program, new, made)
         made.extend(new)
-
-
-def _targets(program: Program) -> list[str]:
-    """The functions that the next round differentiates: those of a `grad` that reach none."""
-    pending = _with_derivative(program)
-    found: dict[str, None] = {}
-    for name in sorted(pending):
-        known = known_functions(program.functions[name].bindings)
-        for b in program.functions[name].bindings:
-            value = known.get(b.op.fn) if isinstance(b.op, (Grad, Vjp)) else None
-            if value is not None and value.fn not in pending:
-                found[value.fn] = None
-    return list(found)
 
 
 def _with_derivative(program: Program) -> set[str]:

@@ -20,7 +20,7 @@ from presk_rel.core.rule import with_shape
 from presk_rel.core.shapes import compatible_axes, compatible_types, same
 from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
-from presk_rel.elab.broadcast import align
+from presk_rel.elab.broadcast import align, same_lead
 from presk_rel.elab.ty import Axis, Idx, Mask, ModuleDef, Real, Shape, Type
 
 
@@ -139,7 +139,7 @@ class _Out:
             return None
         pairs = zip(_shape(d.type).axes, _shape(inferred).axes, strict=True)
         axes = tuple(Axis(None, a.length) if a.name != b.name and b.name is not None else a for a, b in pairs)
-        return with_shape(d.type, Shape(_shape(d.type).prefix, axes))
+        return with_shape(d.type, _shape(d.type).with_axes(axes))
 
     def _softmax(self, d: Draft, args: tuple[str, ...], position: int) -> str:
         """Every axis gets a name of its own; those of the mask the names they mean."""
@@ -148,7 +148,7 @@ class _Out:
         named = [self.renamed(args[0], Real(wide))]
         if d.meant.where is not None:
             mask = _shape(self.types[args[1]])
-            narrow = Shape(mask.prefix, tuple(wide.axes[j] for j in d.meant.where))
+            narrow = mask.with_axes(tuple(wide.axes[j] for j in d.meant.where))
             named.append(self.renamed(args[1], Mask(narrow)))
         return self._add(d, Prim("softmax", (wide.axes[position].name or "",), tuple(named)), _unnamed(d.type))
 
@@ -206,7 +206,7 @@ class _Out:
         """Every axis of the larger operand gets a name of its own, and those of the smaller one the names they mean."""
         small, large = args[d.meant.small], args[1 - d.meant.small]
         wide = Real(_fresh_names(_shape(self.types[large])))
-        narrow = Real(Shape(_shape(self.types[small]).prefix, tuple(wide.shape.axes[j] for j in where)))
+        narrow = Real(_shape(self.types[small]).with_axes(tuple(wide.shape.axes[j] for j in where)))
         if op.op == "sum_to":
             summed = Prim("sum_to", (), (self.renamed(large, wide), self._template(narrow)))
             return self._add(d, summed, _unnamed(d.type))
@@ -286,7 +286,7 @@ def _position(ty: Type, axis: object) -> int | None:
 def _lines_up(op: str, types: tuple[Type, ...], small: int, where: tuple[int, ...]) -> bool:
     """Whether the operands line up by their types as meant."""
     a, b = _shape(types[small]), _shape(types[1 - small])
-    if len(a.axes) == len(b.axes) and a.prefix == b.prefix and op in PAIRED:
+    if len(a.axes) == len(b.axes) and same_lead(a, b, same) and op in PAIRED:
         return where == tuple(range(len(where))) and compatible_axes(a.axes, b.axes)
     return align(a, b, same) == where
 
@@ -301,17 +301,17 @@ def _missing(large: Type, where: tuple[int, ...]) -> int | None:
 
 def _unnamed(ty: Type) -> Real | Idx | Mask:
     shape = _shape(ty)
-    return with_shape(ty, Shape(shape.prefix, tuple(Axis(None, a.length) for a in shape.axes)))
+    return with_shape(ty, shape.with_axes(tuple(Axis(None, a.length) for a in shape.axes)))
 
 
 def _only(shape: Shape, position: int, axis: str) -> Shape:
     """The shape with one axis named, and no other."""
     axes = tuple(Axis(axis if j == position else None, a.length) for j, a in enumerate(shape.axes))
-    return Shape(shape.prefix, axes)
+    return shape.with_axes(axes)
 
 
 def _fresh_names(shape: Shape) -> Shape:
-    return Shape(shape.prefix, tuple(Axis(f"axis{j}", a.length) for j, a in enumerate(shape.axes)))
+    return shape.with_axes(tuple(Axis(f"axis{j}", a.length) for j, a in enumerate(shape.axes)))
 
 
 def _own_name(*shapes: Shape) -> str:

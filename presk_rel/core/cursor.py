@@ -243,17 +243,20 @@ class Cursor:
 
     def _shape(self) -> Shape:
         self.expect("[")
-        prefix: str | None = None
+        items, _ = self.comma_list("]", self._axis_or_prefix)
+        where = next((i for i, item in enumerate(items) if isinstance(item, str)), None)
+        axes = tuple(item for item in items if isinstance(item, Axis))
+        if where is None:
+            return Shape(None, axes)
+        if len(axes) + 1 < len(items):
+            raise self.fail("one `...`")
+        return Shape(str(items[where]), axes[where:], axes[:where])
+
+    def _axis_or_prefix(self) -> Axis | str:
         if self.at("..."):
             self.step()
-            prefix = "..."
-        elif self._at_prefix_name():
-            prefix = self.name()
-        if prefix is not None and not self.accept(","):
-            self.expect("]")
-            return Shape(prefix, ())
-        axes, _ = self.comma_list("]", self._axis)
-        return Shape(prefix, axes)
+            return "..."
+        return self.name() if self._at_prefix_name() else self._axis()
 
     def _at_prefix_name(self) -> bool:
         after = self.ahead()

@@ -100,8 +100,11 @@ def _rank(ty: Type) -> tuple[int, int]:
 
 
 def _lead(shape: Shape, prefixes: Mapping[str, Shape]) -> int:
-    """How many concrete axes a prefix has become."""
-    return 0 if shape.prefix is None or shape.prefix not in prefixes else len(prefixes[shape.prefix].axes)
+    """How many concrete axes a prefix has become, with those before it where none is left of it."""
+    if shape.prefix is None or shape.prefix not in prefixes:
+        return 0
+    lead = prefixes[shape.prefix]
+    return len(lead.axes) + (len(shape.front) if lead.prefix is None else 0)
 
 
 def _shape(ty: Type) -> Shape:
@@ -128,4 +131,4 @@ def _merged(a: Shape, b: Shape) -> Shape:
         take = x.name is None and y.name is not None and y.name not in taken
         taken.add(y.name)
         axes.append(Axis(y.name, x.length) if take else x)
-    return Shape(a.prefix, tuple(axes))
+    return a.with_axes(tuple(axes))

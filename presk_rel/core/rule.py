@@ -134,4 +134,4 @@ def without_axis(shape: Shape, axis: str, op: str = "mean") -> Shape:
     where = [i for i, a in enumerate(shape.axes) if a.name == axis]
     if len(where) != 1:
         raise RuleError(f"{op}: {'two axes are' if where else 'no axis is'} named {axis} in ℝ[{shape}]")
-    return Shape(shape.prefix, shape.axes[: where[0]] + shape.axes[where[0] + 1 :])
+    return shape.with_axes(shape.axes[: where[0]] + shape.axes[where[0] + 1 :])

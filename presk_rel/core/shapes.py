@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from presk_rel.elab.broadcast import compatible
+from presk_rel.elab.broadcast import compatible, same_lead
 from presk_rel.elab.ty import (
     Applied,
     Axis,
@@ -79,11 +79,13 @@ def substitute_instance(instance: Instance, dims: Dims) -> Instance:
 
 
 def substitute_shape(shape: Shape, dims: Dims, prefixes: Prefixes) -> Shape:
-    axes = tuple(Axis(a.name, a.length.substitute(dims)) for a in shape.axes)
+    front, axes = (tuple(Axis(a.name, a.length.substitute(dims)) for a in run) for run in (shape.front, shape.axes))
     if shape.prefix is None or shape.prefix not in prefixes:
-        return Shape(shape.prefix, axes)
+        return Shape(shape.prefix, axes, front)
     lead = prefixes[shape.prefix]
-    return Shape(lead.prefix, (*lead.axes, *axes))
+    if lead.prefix is None:
+        return Shape(None, (*front, *lead.axes, *axes))
+    return Shape(lead.prefix, (*lead.axes, *axes), (*front, *lead.front))
 
 
 # -------------------------------------------------------------------------------------------------- compatibility
@@ -91,7 +93,7 @@ def substitute_shape(shape: Shape, dims: Dims, prefixes: Prefixes) -> Shape:
 
 def compatible_shapes(a: Shape, b: Shape) -> bool:
     """The same prefix and as many axes, pairwise of equal length and with no two different names."""
-    return a.prefix == b.prefix and compatible_axes(a.axes, b.axes)
+    return same_lead(a, b, same) and compatible_axes(a.axes, b.axes)
 
 
 def compatible_axes(a: tuple[Axis, ...], b: tuple[Axis, ...]) -> bool:
@@ -151,10 +153,9 @@ def _absorb(param: Type, arg: Type, prefixes: dict[str, Shape]) -> bool:
 def _absorb_shape(param: Shape, arg: Shape, prefixes: dict[str, Shape]) -> bool:
     if param.prefix is None:
         return compatible_shapes(param, arg)
-    cut = len(arg.axes) - len(param.axes)
-    if cut < 0 or not compatible_axes(param.axes, arg.axes[cut:]):
+    lead = _lead(param, arg)
+    if lead is None:
         return False
-    lead = Shape(arg.prefix, arg.axes[:cut])
     known = prefixes.get(param.prefix)
     if known is not None and not compatible_shapes(known, lead):
         return False
@@ -162,27 +163,39 @@ def _absorb_shape(param: Shape, arg: Shape, prefixes: dict[str, Shape]) -> bool:
     return True
 
 
+def _lead(param: Shape, arg: Shape) -> Shape | None:
+    """What the prefix of `param` stands for in `arg`, by the axes around it; None where they are not those."""
+    k, start = len(param.front), arg.front if arg.prefix is not None else arg.axes
+    cut = len(arg.axes) - len(param.axes)
+    skip = k if arg.prefix is None else 0
+    if k > len(start) or cut < skip:
+        return None
+    if not compatible_axes(param.front, start[:k]) or not compatible_axes(param.axes, arg.axes[cut:]):
+        return None
+    return Shape(arg.prefix, arg.axes[skip:cut], arg.front[k:])
+
+
 def merge_names(a: Shape, b: Shape) -> Shape:
     """`a` with the names it lacks taken from the compatible shape `b`."""
     pairs = zip(a.axes, b.axes, strict=True)
-    return Shape(a.prefix, tuple(Axis(x.name if x.name is not None else y.name, x.length) for x, y in pairs))
+    return a.with_axes(tuple(Axis(x.name if x.name is not None else y.name, x.length) for x, y in pairs))
 
 
 # ------------------------------------------------------------------------------------- stacks, slices, cotangents
 
 
 def stack_type(count: Linear, ty: Type) -> Type | None:
-    """The type of `count` values of type `ty` stacked; None where there is no such type (hyperparameters, function
-    values, and tensors generic in their leading axes)."""
+    """The type of `count` values of type `ty` stacked; None where there is no such type (hyperparameters and function
+    values)."""
     match ty:
-        case Real(Shape(None, axes)):
-            return Real(Shape(None, (Axis(None, count), *axes)))
-        case Idx(bound, Shape(None, axes)):
-            return Idx(bound, Shape(None, (Axis(None, count), *axes)))
-        case Mask(Shape(None, axes)):
-            return Mask(Shape(None, (Axis(None, count), *axes)))
-        case Key(Shape(None, axes)):
-            return Key(Shape(None, (Axis(None, count), *axes)))
+        case Real(shape):
+            return Real(_in_front(count, shape))
+        case Idx(bound, shape):
+            return Idx(bound, _in_front(count, shape))
+        case Mask(shape):
+            return Mask(_in_front(count, shape))
+        case Key(shape):
+            return Key(_in_front(count, shape))
         case Params(instance):
             return Params(Stacked(count, instance))
         case TupleOf(items):
@@ -221,10 +234,9 @@ def slice_type(count: Linear, ty: Type) -> Type | None:
 def stack_count(ty: Type) -> Linear | None:
     """How many values a stack of this type holds, by its first leaf; None where it is no stack."""
     match ty:
-        case Real(Shape(None, axes)) | Mask(Shape(None, axes)) | Key(Shape(None, axes)) if axes:
-            return axes[0].length
-        case Idx(_, Shape(None, axes)) if axes:
-            return axes[0].length
+        case Real(shape) | Mask(shape) | Key(shape) | Idx(_, shape):
+            first = _first(shape)
+            return None if first is None else first.length
         case Params(Stacked(count)):
             return count
         case TupleOf(items):
@@ -234,9 +246,23 @@ def stack_count(ty: Type) -> Linear | None:
 
 
 def _tail(count: Linear, shape: Shape) -> Shape | None:
-    if shape.prefix is not None or not shape.axes or shape.axes[0].length != count:
+    first = _first(shape)
+    if first is None or first.length != count:
         return None
-    return Shape(None, shape.axes[1:])
+    return Shape(None, shape.axes[1:]) if shape.prefix is None else Shape(shape.prefix, shape.axes, shape.front[1:])
+
+
+def _first(shape: Shape) -> Axis | None:
+    """The first axis, if it is known."""
+    run = shape.axes if shape.prefix is None else shape.front
+    return run[0] if run else None
+
+
+def _in_front(count: Linear, shape: Shape) -> Shape:
+    axis = Axis(None, count)
+    if shape.prefix is None:
+        return Shape(None, (axis, *shape.axes))
+    return Shape(shape.prefix, shape.axes, (axis, *shape.front))
 
 
 def tangent(ty: Type) -> Type:
@@ -293,7 +319,7 @@ def instances_in(ty: Type) -> Iterator[Instance]:
 def forms_in(ty: Type) -> Iterator[Linear]:
     """Every dimension form in a type: lengths, bounds, arguments, counts."""
     for shape in shapes_in(ty):
-        yield from (a.length for a in shape.axes)
+        yield from (a.length for a in (*shape.front, *shape.axes))
     for instance in instances_in(ty):
         yield from forms_of_instance(instance)
     yield from _bounds_in(ty)

@@ -6,7 +6,7 @@ from presk_rel.core.ein import ein_spec
 from presk_rel.core.rule import RuleError, Use, real, tensor, text, with_shape
 from presk_rel.core.shapes import compatible_axes, compatible_shapes, merge_names, same
 from presk_rel.core.volume import product, same_volume
-from presk_rel.elab.broadcast import align
+from presk_rel.elab.broadcast import align, same_lead
 from presk_rel.elab.ty import Axis, Mask, Real, Shape, Type
 from presk_rel.smt.linear import Linear, constant
 
@@ -38,7 +38,7 @@ def _dim(u: Use, i: int) -> Linear:
 
 
 def _replaced(shape: Shape, i: int, *axes: Axis, width: int = 1) -> Shape:
-    return Shape(shape.prefix, (*shape.axes[:i], *axes, *shape.axes[i + width :]))
+    return shape.with_axes((*shape.axes[:i], *axes, *shape.axes[i + width :]))
 
 
 # ------------------------------------------------------------------------------------------------- index and slice
@@ -112,7 +112,7 @@ def rule_split(u: Use) -> Type:
 
 def rule_reshape_like(u: Use) -> Type:
     x, t = tensor(u, 0), tensor(u, 1)
-    if x.prefix != t.prefix or not same_volume(x.axes, t.axes):
+    if not same_lead(x, t, same) or not same_volume(x.axes, t.axes):
         raise RuleError(f"reshape_like: [{x}] and [{t}] may differ in their number of entries")
     return with_shape(u.args[0], t)
 
@@ -129,14 +129,14 @@ def rule_split_heads(u: Use) -> Type:
     (h, e), x = _heads(u), real(u, 0)
     if len(x.axes) < 2 or x.axes[-1].length != h.scale(e.const):
         raise RuleError(f"split_heads {h}x{e}: the last two axes of ℝ[{x}] are not seq, model: {h.scale(e.const)}")
-    return Real(Shape(x.prefix, (*x.axes[:-2], Axis("heads", h), x.axes[-2], Axis("hd", e))))
+    return Real(x.with_axes((*x.axes[:-2], Axis("heads", h), x.axes[-2], Axis("hd", e))))
 
 
 def rule_merge_heads(u: Use) -> Type:
     (h, e), x = _heads(u), real(u, 0)
     if len(x.axes) < 3 or not _are_heads(x.axes[-3], x.axes[-1], h, e):
         raise RuleError(f"merge_heads {h}x{e}: the last axes of ℝ[{x}] are not heads: {h}, seq, hd: {e}")
-    return Real(Shape(x.prefix, (*x.axes[:-3], x.axes[-2], Axis(None, h.scale(e.const)))))
+    return Real(x.with_axes((*x.axes[:-3], x.axes[-2], Axis(None, h.scale(e.const)))))
 
 
 def _are_heads(heads: Axis, hd: Axis, h: Linear, e: Linear) -> bool:

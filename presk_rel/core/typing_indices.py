@@ -36,7 +36,7 @@ def _rows(u: Use, w: Shape, i: Idx) -> Shape:
     """The shape of the rows of a table ℝ[V, D] at idx[V][S]."""
     if w.prefix is not None or len(w.axes) != 2 or w.axes[0].length != i.bound:
         raise RuleError(f"{u.op}: ℝ[{w}] is no table of {i.bound} rows")
-    return Shape(i.shape.prefix, (*i.shape.axes, w.axes[1]))
+    return i.shape.with_axes((*i.shape.axes, w.axes[1]))
 
 
 def rule_embed(u: Use) -> Type:
@@ -53,7 +53,7 @@ def rule_embed_vjp(u: Use) -> Type:
 
 def rule_one_hot(u: Use) -> Type:
     i = _indices(u, 0)
-    return Real(Shape(i.shape.prefix, (*i.shape.axes, Axis(None, i.bound))))
+    return Real(i.shape.with_axes((*i.shape.axes, Axis(None, i.bound))))
 
 
 def _logits(u: Use, i: int) -> tuple[Shape, Axis]:
@@ -61,7 +61,7 @@ def _logits(u: Use, i: int) -> tuple[Shape, Axis]:
     shape = real(u, i)
     if not shape.axes:
         raise RuleError(f"{u.op}: ℝ[{shape}] has no last axis")
-    return Shape(shape.prefix, shape.axes[:-1]), shape.axes[-1]
+    return shape.with_axes(shape.axes[:-1]), shape.axes[-1]
 
 
 def _positions(u: Use, logits: int, indices: int) -> Shape:

@@ -144,7 +144,7 @@ def rule_dot(u: Use) -> Type:
     _first_axis(u, w)
     if not x.axes or not compatible_axes(x.axes[-1:], w.axes[:1]):
         raise RuleError(f"dot: the last axis of ℝ[{x}] is not the first of ℝ[{w}]")
-    return Real(Shape(x.prefix, x.axes[:-1] + w.axes[1:]))
+    return Real(x.with_axes(x.axes[:-1] + w.axes[1:]))
 
 
 def rule_dot_vjp_l(u: Use) -> Type:
@@ -153,13 +153,13 @@ def rule_dot_vjp_l(u: Use) -> Type:
     cut = len(ct.axes) - (len(w.axes) - 1)
     if cut < 0 or not compatible_axes(ct.axes[cut:], w.axes[1:]):
         raise RuleError(f"dot_vjp_l: the last axes of ℝ[{ct}] are not those of ℝ[{w}]")
-    return Real(Shape(ct.prefix, (*ct.axes[:cut], w.axes[0])))
+    return Real(ct.with_axes((*ct.axes[:cut], w.axes[0])))
 
 
 def rule_dot_vjp_r(u: Use) -> Type:
     x, ct = real(u, 0), real(u, 1)
     cut = len(x.axes) - 1
-    if cut < 0 or x.prefix != ct.prefix or not compatible_axes(x.axes[:cut], ct.axes[:cut]):
+    if cut < 0 or not compatible_shapes(x.with_axes(x.axes[:cut]), ct.with_axes(ct.axes[:cut])):
         raise RuleError(f"dot_vjp_r: the first axes of ℝ[{x}] are not those of ℝ[{ct}]")
     return Real(Shape(None, (x.axes[-1], *ct.axes[cut:])))
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import compatible_types, same
 from presk_rel.elab.broadcast import align
-from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type
+from presk_rel.elab.ty import Idx, Mask, Params, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear, constant
 
 Sexp = str | list["Sexp"]
@@ -140,9 +140,14 @@ def entries(ty: Real) -> Fraction | None:
     return None if ty.shape.prefix is not None else product
 
 
+def _lead(shape: Shape) -> tuple[object, ...]:
+    """What stands before the axes that can be named: the prefix, and the lengths before it."""
+    return (shape.prefix, *(a.length for a in shape.front))
+
+
 def without_axis(name: object, large: object, small: object) -> bool:
     """Whether a type is another without one axis, and its axes line up with the rest in order."""
-    if not isinstance(large, Real) or not isinstance(small, Real) or large.shape.prefix != small.shape.prefix:
+    if not isinstance(large, Real) or not isinstance(small, Real) or _lead(large.shape) != _lead(small.shape):
         return False
     places = range(len(large.shape.axes))
     rest = tuple(i for i in places if large.shape.axes[i].name != name)

@@ -17,7 +17,7 @@ from typing import Literal
 from presk_rel.core.shapes import same
 from presk_rel.egraph.patterns import Apply, Kind, PatternError, Sexp, parse, read_rule, read_sexp
 from presk_rel.egraph.rule import Rule
-from presk_rel.elab.broadcast import align
+from presk_rel.elab.broadcast import align, same_lead
 from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type
 from presk_rel.smt.linear import Linear, constant
 from presk_rel.smt.solver import AtMost, Equal, Less, decide_by_normal_form
@@ -214,7 +214,7 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
 
 def without_axis(name: str, large: Type, small: Type) -> bool:
     """Whether `small` is `large` without an axis, and broadcasting lines them up just so."""
-    if not isinstance(large, Real) or not isinstance(small, Real) or large.shape.prefix != small.shape.prefix:
+    if not isinstance(large, Real) or not isinstance(small, Real) or not same_lead(large.shape, small.shape, same):
         return False
     kept = [i for i, a in enumerate(large.shape.axes) if a.name != name]
     return len(kept) + 1 == len(large.shape.axes) and align(small.shape, large.shape, same) == tuple(kept)

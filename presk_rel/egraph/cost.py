@@ -99,8 +99,8 @@ class CostModel:
         return max(0, ceil(form.evaluate(values)))
 
     def entries(self, shape: Shape) -> int:
-        front = 1 if shape.prefix is None else NOMINAL
-        return front * prod(self.length(a.length) for a in shape.axes)
+        lead = 1 if shape.prefix is None else NOMINAL
+        return lead * prod(self.length(a.length) for a in (*shape.front, *shape.axes))
 
     def bytes(self, ty: Type) -> int:
         """The size of a value in memory. (Types are mostly one object; hashing them costs more than all else here.)"""
@@ -217,7 +217,7 @@ def _renames(op: str, operand_types: tuple[Type, ...], result: Type) -> bool:
     """A sum over no axis, a repetition along none: the same tensor under other names of axes, or another order."""
     match operand_types[:1], result:
         case (Real(x),), Real(y) if op in ("sum_to", "broadcast_like"):
-            return x.prefix == y.prefix and len(x.axes) == len(y.axes)
+            return x.prefix == y.prefix and (len(x.front), len(x.axes)) == (len(y.front), len(y.axes))
         case _:
             return False
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Prim, Program, Vjp
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.denote_terms import FunctionValue, Lengths, Tensor, Terms, Value, shape_of
-from presk_rel.elab.ty import Idx, Mask, Real, Shape, Type, map_dims
+from presk_rel.egraph.denote_terms import Branch, FunctionValue, Lengths, Tensor, Terms, Value, shape_of
+from presk_rel.elab.ty import Idx, Mask, Real, Shape, TupleOf, Type, map_dims
 from presk_rel.smt.linear import Linear, constant, symbol
 
 MOST_BINDINGS = 5_000_000
@@ -22,8 +22,9 @@ MOST_BINDINGS = 5_000_000
 checker gives up."""
 
 
-OPEN: Lengths = (symbol("..."),)
-"""The axes that `...` stands for in the entry, which nothing can name or count: one axis of a length like no other."""
+def open_axes(shape: Shape) -> Lengths:
+    """The axes that a prefix stands for in the entry, which nothing can name or count: one of a length like no other."""
+    return () if shape.prefix is None else (symbol(shape.prefix),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +39,22 @@ class Local:
 class Frame:
     function: Function
     dims: dict[str, Linear]
-    prefix: Lengths
+    prefixes: dict[str, Lengths]
     env: dict[str, Local]
     level: int = 0
     pc: int = 0
 
     def lengths(self, shape: Shape) -> Lengths:
-        lead = self.prefix if shape.prefix is not None else ()
-        return (*lead, *(a.length.substitute(self.dims) for a in shape.axes))
+        front, rest = ([a.length.substitute(self.dims) for a in run] for run in (shape.front, shape.axes))
+        return (*front, *self.prefixes.get(shape.prefix or "", ()), *rest)
+
+    def lead(self, shape: Shape) -> int:
+        """How many axes stand before those that a type names."""
+        return len(shape.front) + len(self.prefixes.get(shape.prefix or "", ()))
 
     def positions(self, where: tuple[int, ...], small: Shape, large: Shape) -> tuple[int, ...]:
         """An alignment of axes after the prefixes as positions of the whole shapes."""
-        lead = len(self.prefix)
-        offset = lead if large.prefix is not None else 0
-        head = tuple(range(lead)) if small.prefix is not None else ()
-        return (*head, *(i + offset for i in where))
+        return (*range(self.lead(small)), *(i + self.lead(large) for i in where))
 
     def position(self, place: object, ty: Type) -> int:
         """The position of an axis given by name, or by number from the front after any prefix."""
@@ -60,7 +62,7 @@ class Frame:
         found = [i for i, a in enumerate(shape.axes) if place in (a.name, i)]
         if not found:
             raise PreskBug("denote", f"no axis `{place}` in {ty}")
-        return found[0] + (len(self.prefix) if shape.prefix is not None else 0)
+        return found[0] + self.lead(shape)
 
 
 @dataclass(slots=True)
@@ -97,15 +99,30 @@ def _start(reading: Reading, entry: str, dims: Mapping[str, int]) -> Frame:
 
     def parameter(path: str, ty: Type) -> Value:
         if isinstance(ty, Real | Mask | Idx):
-            lead = OPEN if ty.shape.prefix is not None else ()
-            return terms.make("input", (path,), (), (*lead, *(a.length for a in ty.shape.axes)))
+            front, rest = ([a.length for a in run] for run in (ty.shape.front, ty.shape.axes))
+            return terms.make("input", (path,), (), (*front, *open_axes(ty.shape), *rest))
         return terms.make("input", (path,), (), ())
 
     env: dict[str, Local] = {}
     for p in function.params:
         ty = map_dims(p.type, lambda d: d.substitute(at))
         env[p.name] = Local(terms.leaves_of(reading.program.modules, ty, parameter, p.name), p.type)
-    return Frame(function, at, OPEN, env)
+    return Frame(function, at, _open(function), env)
+
+
+def _open(function: Function) -> dict[str, Lengths]:
+    """What the prefixes of an entry stand for."""
+    found: dict[str, Lengths] = {}
+    pending = [p.type for p in function.params]
+    while pending:
+        match pending.pop():
+            case (Real(shape) | Mask(shape) | Idx(_, shape)) if shape.prefix is not None:
+                found[shape.prefix] = open_axes(shape)
+            case TupleOf(items):
+                pending += items
+            case _:
+                continue
+    return found
 
 
 def run(reading: Reading, frame: Frame) -> Value:
@@ -154,18 +171,22 @@ def _enter(program: Program, frame: Frame, binding: Binding) -> Frame | None:
 
 def frame_of(function: Function, dims: dict[str, Linear], values: list[Value], level: int) -> Frame:
     env = {p.name: Local(v, p.type) for p, v in zip(function.params, values, strict=True)}
-    return Frame(function, dims, _prefix(function, values), env, level)
+    return Frame(function, dims, _prefixes(function, values), env, level)
 
 
-def _prefix(function: Function, values: list[Value]) -> Lengths:
-    """The leading axes that the callee's `...` stands for: read off the first argument whose type has it."""
-    for param, value in zip(function.params, values, strict=True):
-        match param.type, value:
-            case ((Real(shape) | Mask(shape) | Idx(_, shape)), Tensor(_, lengths)) if shape.prefix is not None:
-                return lengths[: len(lengths) - len(shape.axes)]
+def _prefixes(function: Function, values: list[Value]) -> dict[str, Lengths]:
+    """The leading axes that each prefix of the callee stands for, read off its arguments, also those in tuples."""
+    found: dict[str, Lengths] = {}
+    pending = [(p.type, v) for p, v in zip(function.params, values, strict=True)]
+    while pending:
+        match pending.pop():
+            case (Real(shape) | Mask(shape) | Idx(_, shape)), Tensor(_, lengths) if shape.prefix is not None:
+                found[shape.prefix] = lengths[len(shape.front) : len(lengths) - len(shape.axes)]
+            case TupleOf(items), Branch(parts):
+                pending += [(t, v) for t, (_, v) in zip(items, parts, strict=True)]
             case _:
                 continue
-    return ()
+    return found
 
 
 def _simple(reading: Reading, frame: Frame, binding: Binding) -> Value:

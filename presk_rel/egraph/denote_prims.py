@@ -204,8 +204,9 @@ class Primitive:
                 return terms.make(op, (), (x, w), self.contraction(x, w))
             case (("sum" | "mean"), [x]):
                 axis = self.axis(self.types()[0])
-                kept = () if axis is None else tuple(n for i, n in enumerate(x.lengths) if i != axis)
-                return terms.make(op, (axis,), (x,), kept)
+                kept = () if axis is None else tuple(i for i in range(len(x.lengths)) if i != axis)
+                lengths = tuple(x.lengths[i] for i in kept)
+                return terms.sum_down(x, kept, lengths) if op == "sum" else terms.make(op, (axis,), (x,), lengths)
             case (("broadcast_like" | "sum_to" | "mean_vjp"), [x, t]):
                 return self.along(x, t)
             case "softmax", [x, *mask]:

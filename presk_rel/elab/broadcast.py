@@ -21,10 +21,16 @@ def compatible(a: Axis, b: Axis, same: SameLength) -> bool:
     return (a.name is None or b.name is None or a.name == b.name) and same(a.length, b.length)
 
 
+def same_lead(a: Shape, b: Shape, same: SameLength) -> bool:
+    """Whether two shapes have the same prefix, and the same axes before it."""
+    pairs = len(a.front) == len(b.front) and all(compatible(x, y, same) for x, y in zip(a.front, b.front, strict=True))
+    return pairs and a.prefix == b.prefix
+
+
 def align(small: Shape, large: Shape, same: SameLength) -> tuple[int, ...] | None:
     """For each axis of `small`, the index of the axis of `large` (in `large.axes`, after the prefix) it lines up with;
     None when `small` does not broadcast into `large`. A prefix of `small` lines up with the equal prefix of `large`."""
-    if small.prefix is not None and small.prefix != large.prefix:
+    if small.prefix is not None and not same_lead(small, large, same):
         return None
     n, m = len(small.axes), len(large.axes)
     if n > m:
@@ -56,7 +62,7 @@ def broadcast(a: Shape, b: Shape, same: SameLength) -> Shape | None:
         return None
     names = {i: x.name for x, i in zip(small.axes, where, strict=True)}
     taken = {x.name for x in large.axes}
-    return Shape(large.prefix, tuple(_named(x, names.get(i), taken) for i, x in enumerate(large.axes)))
+    return large.with_axes(tuple(_named(x, names.get(i), taken) for i, x in enumerate(large.axes)))
 
 
 def _rank(shape: Shape) -> tuple[int, int]:

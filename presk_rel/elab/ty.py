@@ -26,13 +26,21 @@ class Axis:
 
 @record
 class Shape:
-    """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape."""
+    """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape. `front` are axes before the prefix, and
+    empty without one: those of stacks of what is generic in its leading axes (`ℝ[L, ..., D]`), which only PSK-Core has.
+    """
 
     prefix: str | None
     axes: tuple[Axis, ...]
+    front: tuple[Axis, ...] = ()
 
     def __str__(self) -> str:
-        return ", ".join(([self.prefix] if self.prefix else []) + [str(a) for a in self.axes])
+        lead = [*map(str, self.front), *([self.prefix] if self.prefix else [])]
+        return ", ".join(lead + [str(a) for a in self.axes])
+
+    def with_axes(self, axes: tuple[Axis, ...]) -> Shape:
+        """The same prefix, and what is before it, with other axes after it."""
+        return Shape(self.prefix, axes, self.front)
 
     @property
     def is_scalar(self) -> bool:
@@ -182,9 +190,10 @@ def map_instance(instance: Instance, f: Callable[[Linear], Linear]) -> Instance:
 
 
 def map_shape(shape: Shape, f: Callable[[Linear], Linear]) -> Shape:
-    if not shape.axes:
+    if not shape.axes and not shape.front:
         return shape
-    return Shape(shape.prefix, tuple(Axis(a.name, f(a.length)) for a in shape.axes))
+    axes, front = (tuple(Axis(a.name, f(a.length)) for a in run) for run in (shape.axes, shape.front))
+    return Shape(shape.prefix, axes, front)
 
 
 def map_dims(ty: Type, f: Callable[[Linear], Linear]) -> Type:
@@ -271,7 +280,7 @@ def field_type(modules: dict[str, ModuleDef], instance: Instance, name: str) -> 
                 case None:
                     return None
                 case Real(shape):
-                    return Real(Shape(shape.prefix, (Axis(None, count), *shape.axes)))
+                    return Real(shape.with_axes((Axis(None, count), *shape.axes)))
                 case Params(sub):
                     return Params(Stacked(count, sub))
         case Composed(outer, inner):

@@ -91,15 +91,17 @@ def _refuse(where: str, why: str) -> NoReturn:
 
 def _tensor(where: str, ty: Type, shape: Shape, node: Node, entries: Any) -> tuple[RunAxes, Array]:
     array = node if is_array(node) else _array(where, node)
-    rank = len(shape.axes)
+    k = len(shape.front)
+    rank = k + len(shape.axes)
     if array.ndim < rank or (shape.prefix is None and array.ndim != rank):
         at_least = "at least " if shape.prefix is not None else ""
         _refuse(where, f"{ty} has {at_least}{rank} axes, the value given has shape {list(array.shape)}")
-    for axis, n in zip(shape.axes, array.shape[array.ndim - rank :], strict=True):
+    ahead, rest = array.shape[:k], array.shape[array.ndim - len(shape.axes) :]
+    for axis, n in zip((*shape.front, *shape.axes), (*ahead, *rest), strict=True):
         if axis.length.is_constant and axis.length.const != n:
             _refuse(where, f"{ty} has axis {axis} where the value given has shape {list(array.shape)}")
-    lead = tuple((None, n) for n in array.shape[: array.ndim - rank])
-    named = tuple((a.name, n) for a, n in zip(shape.axes, array.shape[array.ndim - rank :], strict=True))
+    lead = tuple((None, n) for n in array.shape[: array.ndim - len(shape.axes)])
+    named = tuple((a.name, n) for a, n in zip(shape.axes, rest, strict=True))
     return (*lead, *named), entries(where, ty, array)
 
 

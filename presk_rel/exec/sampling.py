@@ -240,7 +240,7 @@ class _Instance:
                 raise PreskError([])
 
     def axes(self, shape: Shape) -> tuple[tuple[str | None, int], ...]:
-        return tuple((a.name, int(a.length.evaluate(self.dims))) for a in shape.axes)
+        return tuple((a.name, int(a.length.evaluate(self.dims))) for a in (*shape.front, *shape.axes))
 
     def reals(self, axes: tuple[tuple[str | None, int], ...], positive: bool) -> Any:
         count = int(np.prod([n for _, n in axes], dtype=np.int64))

@@ -45,8 +45,8 @@ class Env:
     prefixes: Mapping[str, RunAxes]
 
     def rank(self, shape: Shape) -> int:
-        """The number of axes the shape's prefix stands for; 0 when it has none."""
-        return 0 if shape.prefix is None else len(self.prefixes.get(shape.prefix, ()))
+        """The number of axes the shape's prefix stands for and of those before it; 0 when it has none."""
+        return 0 if shape.prefix is None else len(shape.front) + len(self.prefixes.get(shape.prefix, ()))
 
 
 def fail(code: str, message: str, span: Span | None, *, help: str | None = None, exit_status: int = 1) -> NoReturn:
@@ -79,7 +79,8 @@ def int_of(form: Linear, env: Env, where: str, span: Span | None = None) -> int:
 def axes(shape: Shape, env: Env, where: str, span: Span | None = None) -> RunAxes:
     """The run-time axes of a static shape."""
     lead = env.prefixes.get(shape.prefix, ()) if shape.prefix is not None else ()
-    run = (*lead, *((a.name, length(a.length, env, where, span)) for a in shape.axes))
+    front, rest = ([(a.name, length(a.length, env, where, span)) for a in x] for x in (shape.front, shape.axes))
+    run = (*front, *lead, *rest)
     if len(run) > MAX_AXES:
         fail(
             "E7006", f"a tensor of {len(run)} axes, in {where}: executors hold at most {MAX_AXES}", span, exit_status=3
@@ -140,7 +141,7 @@ def bind_prefixes(
 def _bind_prefix(shape: Shape, run: RunAxes, found: dict[str, RunAxes], where: str, typed: bool) -> None:
     if shape.prefix is None:
         return
-    lead = run[: len(run) - len(shape.axes)]
+    lead = run[len(shape.front) : len(run) - len(shape.axes)]
     known = found.setdefault(shape.prefix, lead)
     if shape_of(known) == shape_of(lead):
         return
@@ -226,10 +227,12 @@ def facts_of(ty: Type, value: Value, source: str) -> list[Fact]:
     match ty, value:
         case ((Real(shape) | Mask(shape) | Idx(_, shape)), (Tensor() | IndexTensor() | MaskTensor())):
             run = value.axes[len(value.axes) - len(shape.axes) :]
-            return [
+            after = [
                 Fact(a.length, n, f"axis {i} of {source}")
                 for i, (a, (_, n)) in enumerate(zip(shape.axes, run, strict=True))
             ]
+            ahead = zip(shape.front, value.axes, strict=False)
+            return [Fact(a.length, n, f"axis {i} of {source}") for i, (a, (_, n)) in enumerate(ahead)] + after
         case TupleOf(items), TupleValue(parts):
             pairs = zip(items, parts, strict=True)
             return [f for i, (t, v) in enumerate(pairs) for f in facts_of(t, v, f"{source}.{i}")]

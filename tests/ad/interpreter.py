@@ -11,7 +11,7 @@ from presk_rel.elab.ty import TupleOf, Type
 from presk_rel.smt.linear import Linear
 from tests.ad.interpreter_axes import AXES
 from tests.ad.interpreter_prims import PRIMITIVES, Use
-from tests.ad.interpreter_values import Value, asarray, random_value, stack, tree
+from tests.ad.interpreter_values import Value, asarray, prefix_of, random_value, stack, tree
 
 _ROWS = PRIMITIVES | AXES
 
@@ -28,9 +28,10 @@ def evaluate(program: Program, name: str, dims: dict[str, int], args: list[Value
     program = expanded(program)
     f = program.functions[name]
     types: dict[str, Type] = {p.name: p.type for p in f.params} | {b.name: b.type for b in f.bindings}
+    lead = prefix_of([p.type for p in f.params], args)
     env: dict[str, Value] = {p.name: a for p, a in zip(f.params, args, strict=True)}
     for b in f.bindings:
-        env[b.name] = _operation(program, b.op, b.type, dims, env, types)
+        env[b.name] = _operation(program, b.op, b.type, dims, env, types, lead)
     return env[f.ret]
 
 
@@ -39,11 +40,17 @@ def _dims(dim_args: tuple[tuple[str, Linear], ...], dims: dict[str, int]) -> dic
 
 
 def _operation(
-    program: Program, op: Op, ty: Type, dims: dict[str, int], env: dict[str, Value], types: dict[str, Type]
+    program: Program,
+    op: Op,
+    ty: Type,
+    dims: dict[str, int],
+    env: dict[str, Value],
+    types: dict[str, Type],
+    lead: tuple[int, ...],
 ) -> Value:
     match op:
         case Prim(name, attrs, args):
-            use = Use(program, attrs, [env[v] for v in args], [types[v] for v in args], ty, dims)
+            use = Use(program, attrs, [env[v] for v in args], [types[v] for v in args], ty, dims, lead)
             return _ROWS[name](use)
         case Call(fn, dim_args, args):
             return evaluate(program, fn, _dims(dim_args, dims), [env[v] for v in args])
@@ -53,12 +60,14 @@ def _operation(
             value = env[fn]
             return evaluate(program, value.fn, value.dims, [*value.captured, *(env[v] for v in args)])
         case Fold():
-            return _fold(program, op, ty, dims, env)
+            return _fold(program, op, ty, dims, env, lead)
         case Grad() | Vjp() | Jvp():
             raise AssertionError("a derivative is left")
 
 
-def _fold(program: Program, op: Fold, ty: Type, dims: dict[str, int], env: dict[str, Value]) -> Value:
+def _fold(
+    program: Program, op: Fold, ty: Type, dims: dict[str, int], env: dict[str, Value], lead: tuple[int, ...]
+) -> Value:
     count, acc, seen = int(op.count.evaluate(dims)), env[op.acc], []
     for i in reversed(range(count)) if op.reverse else range(count):
         seen.append(acc)
@@ -68,5 +77,5 @@ def _fold(program: Program, op: Fold, ty: Type, dims: dict[str, int], env: dict[
         return acc
     if not seen:
         assert isinstance(ty, TupleOf)
-        return acc, random_value(program, ty.items[1], dims, (), lambda: 0)
+        return acc, random_value(program, ty.items[1], dims, lead, lambda: 0)
     return acc, stack(seen[::-1] if op.reverse else seen)

@@ -14,7 +14,7 @@ from presk_rel.core.ir import Program
 from presk_rel.elab.broadcast import align, broadcast
 from presk_rel.elab.ty import Hyper, Idx, Mask, Params, Real, Shape, Type, field_names
 from presk_rel.smt.linear import Linear
-from tests.ad.interpreter_values import Array, Value, asarray, is_real, scalar, tree
+from tests.ad.interpreter_values import Array, Value, asarray, is_real, lengths_of, scalar, tree
 
 # --------------------------------------------------------------------------------------------------------- primitives
 
@@ -27,6 +27,7 @@ class Use:
     types: list[Type]
     type: Type
     dims: dict[str, int]
+    lead: tuple[int, ...] = ()
 
     def shape(self, i: int) -> Shape:
         ty = self.types[i]
@@ -164,7 +165,7 @@ def _like(value: int) -> Callable[[Use], Value]:
 
 
 def _filled(value: int) -> Callable[[Use], Value]:
-    return lambda u: np.full([int(a.length.evaluate(u.dims)) for a in u.result.axes], mp.mpf(value), dtype=object)
+    return lambda u: np.full(lengths_of(u.result, u.dims, u.lead), mp.mpf(value), dtype=object)
 
 
 def exact(c: Fraction) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from presk_rel.core.ir import Program
+from presk_rel.core.shapes import prefixes_in
 from presk_rel.elab.ty import Idx, Key, Mask, Params, Real, Shape, TupleOf, Type, leaves
 
 Value = Any
@@ -88,7 +89,21 @@ def random_value(
 
 
 def lengths_of(shape: Shape, dims: dict[str, int], lead: tuple[int, ...] = ()) -> list[int]:
-    return [*(lead if shape.prefix else ()), *(int(a.length.evaluate(dims)) for a in shape.axes)]
+    front, rest = ([int(a.length.evaluate(dims)) for a in run] for run in (shape.front, shape.axes))
+    return [*front, *(lead if shape.prefix else ()), *rest]
+
+
+def prefix_of(types: list[Type], args: list[Value]) -> tuple[int, ...]:
+    """What a prefix stands for, by the first of the arguments that has one, also in a tuple."""
+    for ty, value in zip(types, args, strict=True):
+        match ty:
+            case Real(shape) | Idx(_, shape) | Mask(shape) if shape.prefix is not None:
+                return value.shape[len(shape.front) : value.ndim - len(shape.axes)]
+            case TupleOf(items) if any(prefixes_in(t) for t in items):
+                return prefix_of(list(items), list(value))
+            case _:
+                continue
+    return ()
 
 
 def _whole_numbers(shape: Shape, dims: dict[str, int], lead: tuple[int, ...], draw: Callable[[], int]) -> Array:

@@ -121,7 +121,8 @@ def _lengths(graph: Graph, node: Node) -> list[int]:
     sides += [(s, p) for v, p in node.reads if p is not None and (s := shape_of(graph.types[v])) is not None]
     for s, places in sides:
         lead = [] if s.prefix is None else [model.entries(type(s)(s.prefix, ()))]
-        found |= dict(zip(places, [*lead, *(model.length(a.length) for a in s.axes)]))
+        front, rest = ([model.length(a.length) for a in run] for run in (s.front, s.axes))
+        found |= dict(zip(places, [*front, *lead, *rest]))
     return [found.get(k, 1) for k in range(node.axes)]
 
 

@@ -62,8 +62,13 @@ def shape_of(ty: Type) -> Shape | None:
 
 
 def rank_of(shape: Shape) -> int:
-    """The number of axes, a prefix counted as one, in front."""
-    return len(shape.axes) + (shape.prefix is not None)
+    """The number of axes, a prefix counted as one."""
+    return lead_of(shape) + len(shape.axes)
+
+
+def lead_of(shape: Shape) -> int:
+    """The number of axes in front: a prefix, counted as one, and those before it."""
+    return 0 if shape.prefix is None else len(shape.front) + 1
 
 
 def indexing(op: Prim, types: tuple[Type, ...], result: Type) -> Indexing | None:
@@ -88,13 +93,13 @@ def _aligned(small: Shape | None, large: Shape) -> Places | None:
     where = None if small is None else align(small, large, same)
     if small is None or where is None:
         return None
-    lead = int(large.prefix is not None)
-    return (*range(small.prefix is not None), *(i + lead for i in where))
+    lead = lead_of(large)
+    return (*range(lead_of(small)), *(i + lead for i in where))
 
 
 def _axis(shape: Shape, name: Attr) -> int | None:
     found = [i for i, a in enumerate(shape.axes) if name in (a.name, i)]
-    return found[0] + (shape.prefix is not None) if found else None
+    return found[0] + lead_of(shape) if found else None
 
 
 def _without(shape: Shape, axis: int, last: int) -> Places:
