@@ -243,20 +243,30 @@ class Cursor:
 
     def _shape(self) -> Shape:
         self.expect("[")
+        first = self.name() if self._at_prefix_name() else None
+        if first is not None and not self.accept(","):
+            self.expect("]")
+            return Shape(first, ())
         items, _ = self.comma_list("]", self._axis_or_prefix)
+        if first is not None:
+            items = (first, *items)
         where = next((i for i, item in enumerate(items) if isinstance(item, str)), None)
         axes = tuple(item for item in items if isinstance(item, Axis))
         if where is None:
             return Shape(None, axes)
         if len(axes) + 1 < len(items):
-            raise self.fail("one `...`")
+            raise ReadError("E0100", "a shape has one `...` at most", self.here())
         return Shape(str(items[where]), axes[where:], axes[:where])
 
     def _axis_or_prefix(self) -> Axis | str:
-        if self.at("..."):
-            self.step()
+        if self.accept("..."):
             return "..."
-        return self.name() if self._at_prefix_name() else self._axis()
+        after = self.ahead()
+        if after.kind == "mark" and after.text == "...":
+            name = self.name()
+            self.step()
+            return name
+        return self._axis()
 
     def _at_prefix_name(self) -> bool:
         after = self.ahead()

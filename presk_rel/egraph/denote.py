@@ -23,7 +23,7 @@ checker gives up."""
 
 
 def open_axes(shape: Shape) -> Lengths:
-    """The axes that a prefix stands for in the entry, which nothing can name or count: one of a length like no other."""
+    """The axes that a prefix stands for in the entry, which nothing can count: one of a length like no other."""
     return () if shape.prefix is None else (symbol(shape.prefix),)
 
 
@@ -116,7 +116,7 @@ def _open(function: Function) -> dict[str, Lengths]:
     pending = [p.type for p in function.params]
     while pending:
         match pending.pop():
-            case (Real(shape) | Mask(shape) | Idx(_, shape)) if shape.prefix is not None:
+            case Real(shape) | Mask(shape) | Idx(_, shape) if shape.prefix is not None:
                 found[shape.prefix] = open_axes(shape)
             case TupleOf(items):
                 pending += items
@@ -180,7 +180,7 @@ def _prefixes(function: Function, values: list[Value]) -> dict[str, Lengths]:
     pending = [(p.type, v) for p, v in zip(function.params, values, strict=True)]
     while pending:
         match pending.pop():
-            case (Real(shape) | Mask(shape) | Idx(_, shape)), Tensor(_, lengths) if shape.prefix is not None:
+            case ((Real(shape) | Mask(shape) | Idx(_, shape)), Tensor(_, lengths)) if shape.prefix is not None:
                 found[shape.prefix] = lengths[len(shape.front) : len(lengths) - len(shape.axes)]
             case TupleOf(items), Branch(parts):
                 pending += [(t, v) for t, (_, v) in zip(items, parts, strict=True)]

@@ -27,16 +27,16 @@ class Axis:
 @record
 class Shape:
     """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape. `front` are axes before the prefix, and
-    empty without one: those of stacks of what is generic in its leading axes (`ℝ[L, ..., D]`), which only PSK-Core has.
-    """
+    empty without one: those of stacks of what is generic in its leading axes (`ℝ[L, ..., D]`, `ℝ[L, S..., D]`), which only
+    PSK-Core has."""
 
     prefix: str | None
     axes: tuple[Axis, ...]
     front: tuple[Axis, ...] = ()
 
     def __str__(self) -> str:
-        lead = [*map(str, self.front), *([self.prefix] if self.prefix else [])]
-        return ", ".join(lead + [str(a) for a in self.axes])
+        prefix = f"{self.prefix}..." if self.front and self.prefix != "..." else self.prefix
+        return ", ".join([*map(str, self.front), *([prefix] if prefix else []), *map(str, self.axes)])
 
     def with_axes(self, axes: tuple[Axis, ...]) -> Shape:
         """The same prefix, and what is before it, with other axes after it."""

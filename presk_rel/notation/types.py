@@ -79,5 +79,6 @@ def axis_formula(axis: Axis) -> Formula:
 
 
 def _axes(shape: Shape) -> Formula:
-    first = () if shape.prefix is None else (Sign("dots") if shape.prefix == "..." else Sym(shape.prefix),)
-    return Cat(((Sign("["), 0), *listed((*map(axis_formula, shape.front), *first, *map(axis_formula, shape.axes)), 0), (Sign("]"), 0)))
+    lead = () if shape.prefix is None else (Sign("dots") if shape.prefix == "..." else Sym(shape.prefix),)
+    front, rest = map(axis_formula, shape.front), map(axis_formula, shape.axes)
+    return Cat(((Sign("["), 0), *listed((*front, *lead, *rest), 0), (Sign("]"), 0)))

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from tests.acceptance.open_stacks import open_tower
 from tests.acceptance.source import ACTS, SCALAR, VECTOR, Axes, Body, Helper, Known, aligned, written
 from tests.acceptance.source_steps import STEPS
 
@@ -58,11 +59,15 @@ module Layer {{
 module Net {{
   use lin    : Linear{{D, D}}
   use layers : stack{{L}}(Layer)
+  use tower  : OpenTower
   param table : ℝ[vocab: 5, model: D]  init = normal(std = 0.7)
   param pos   : ℝ[T, D]                init = normal(std = 0.7)
   fn apply(x : Acts, s : ℝ[]) -> (Acts, ℝ[]) = layers.apply((lin.apply(x), s), s)
   fn look(t : Tokens) -> Acts = embed(table, t) + embed(pos, positions(seq: T))
   fn count(t : Tokens) -> Acts = (one_hot(t) : ℝ[batch: B, seq: T, vocab: 5]) · table
+  fn climb(x : ℝ[..., model: D], c : ℝ[..., model: D]) -> ℝ[..., model: D] = tower.apply(x, c)
+  fn slope(x : ℝ[..., model: D], c : ℝ[..., model: D]) -> ℝ[..., model: D] =
+    tanh(grad(λ (z : ℝ[..., model: D]). sum(sin(tower.apply(z, c))))(x))
   fn logits(x : Acts) -> ℝ[batch: B, seq: T, vocab: 5] = ein[batch, seq, vocab](x * table)
 }}
 
@@ -121,8 +126,9 @@ def random_program(seed: int, size: int, *, smooth: bool) -> SourceProgram:
         texts.append(text)
         helpers.append(helper)
     layer_text, layer = _layer(rng, smooth, helpers, size // 2)
-    main_text, outputs = _main(rng, smooth, helpers, size, _Net(layer, layers))
-    texts += [layer_text, main_text, *([SECOND] if smooth else [])]
+    tower_text, tower = open_tower(rng, smooth, size // 3)
+    main_text, outputs = _main(rng, smooth, helpers, size, _Net(layer, layers, tower))
+    texts += [tower_text, layer_text, main_text, *([SECOND] if smooth else [])]
     return SourceProgram("".join(texts), smooth, outputs)
 
 
@@ -181,6 +187,7 @@ class _Net:
 
     layer: Callable[..., Any]
     layers: int
+    tower: Callable[[Any, Any, Any], Any]
 
     def apply(self, θ: Any, x: Any, s: Any) -> Any:
         acc = (_linear(θ["lin"], x), s)
@@ -190,6 +197,9 @@ class _Net:
 
     def look(self, θ: Any, ids: Any) -> Any:
         return θ["table"][ids] + θ["pos"]
+
+    def slope(self, θ: Any, x: Any, c: Any) -> Any:
+        return torch.tanh(torch.func.grad(lambda z: torch.sin(self.tower(θ["tower"], z, c)).sum())(x))
 
     def entropy(self, θ: Any, x: Any, ids: Any) -> Any:
         logits = x @ θ["table"].mT
@@ -203,7 +213,7 @@ def _slice(θ: Any, i: int) -> Any:
 def _modules(b: Body, net: _Net) -> None:
     """One of the calls of `Net` that only the main function has."""
     v, s = b.pick(exactly=ACTS), b.pick(exactly=SCALAR)
-    choice = b.rng.randrange(4)
+    choice = b.rng.randrange(6)
     if choice == 0:
         y, r = b.fresh(), b.fresh()
         b.line((y, r), f"Net.apply(θ, {v.name}, sin({s.name}))",
@@ -213,9 +223,21 @@ def _modules(b: Body, net: _Net) -> None:
         b.let("Net.look(θ, ids)", ACTS, 4, lambda e: net.look(e["θ"], e["ids"]))
     elif choice == 2:
         b.let("Net.count(θ, ids)", ACTS, 3, lambda e: e["θ"]["table"][e["ids"]])
+    elif choice < 5:
+        _climb(b, net)
     else:
         b.let(f"mean(cross_entropy(Net.logits(θ, {v.name}), ids))", SCALAR, 10,
               lambda e: net.entropy(e["θ"], e[v.name], e["ids"]))  # fmt: skip
+
+
+def _climb(b: Body, net: _Net) -> None:
+    """A call of what works on any number of leading axes, or of its slope, on values of three axes or of one."""
+    axes = b.rng.choice((ACTS, VECTOR))
+    v, c = b.pick(exactly=axes), b.pick(exactly=axes)
+    if b.rng.random() < 0.85 or any("Net.slope" in line for line in b.lines):
+        b.let(f"Net.climb(θ, {v.name}, {c.name})", axes, 2, lambda e: net.tower(e["θ"]["tower"], e[v.name], e[c.name]))
+    else:
+        b.let(f"Net.slope(θ, {v.name}, {c.name})", axes, 2, lambda e: net.slope(e["θ"], e[v.name], e[c.name]))
 
 
 def _main(

@@ -185,27 +185,32 @@ def refusal(text: str) -> Diagnostic:
     return said
 
 
-def test_a_fold_whose_leading_axes_no_caller_says_is_refused_with_the_reason():
-    said = refusal("""
-fn body{D}(s : ℝ[D], a : ℝ[..., D]) -> ℝ[..., D] {
-  %2 : ℝ[..., D] = mul a, s
-  return %2
-}
-fn loss{D L}(s : ℝ[L, D], x : ℝ[..., D]) -> ℝ[] {
-  %2 : ℝ[..., D] = fold L body{D = D}(stacked s; acc x)
-  %3 : ℝ[] = mean %2
-  return %3
-}
-fn main{D L}(s : ℝ[L, D], x : ℝ[..., D]) -> ℝ[..., D] {
-  %2 : (ℝ[..., D]) -> ℝ[] = closure loss{D = D, L = L}[s]
-  %3 : (ℝ[..., D]) -> ℝ[..., D] = grad %2
-  %4 : ℝ[..., D] = apply %3(x)
-  return %4
-}
-""")
-    assert "leading axes" in said.message
-    assert said.help is not None and "leading axes" in said.help
-    assert said.span is not None
+OPEN = f"""{GENERIC[: GENERIC.index("fn loss")]}
+fn loss{{D L}}(x : ℝ[..., D], s : ℝ[...], p : (params Tower{{D, L}}, ℝ[..., D])) -> ℝ[] {{
+  θ : params Tower{{D, L}} = p.0
+  v : ℝ[..., D] = p.1
+  %5 : ℝ[..., D] = call twice{{D = D, L = L}}(θ, x, s)
+  %6 : ℝ[..., D] = call twice{{D = D, L = L}}(θ, v, s)
+  %7 : ℝ[..., D] = mul %5, %6
+  %8 : ℝ[] = mean %7
+  return %8
+}}
+"""
+"""No caller says how many leading axes there are: the stacks of the accumulators have the type ℝ[L, ..., D]."""
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 1, 3)])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_leading_axes_that_stay_open(lead: tuple[int, ...], count: int):
+    p, dims = read(OPEN), DIMS | {"L": count}
+    _, kept = check_gradient(p, "loss", dims, lead=lead, remat="store")
+    _, again = check_gradient(p, "loss", dims, lead=lead, remat="recompute")
+    assert flat(kept) == flat(again)
+    check_duality(p, "twice", dims, lead=lead)
+
+
+def test_leading_axes_that_stay_open_twice_differentiated():
+    check_gradient(with_directional(read(OPEN), "loss"), "loss∂", DIMS | {"L": 2}, lead=(2,), remat="store")
 
 
 def test_a_hyperparameter_in_the_accumulator_is_refused_with_the_reason():

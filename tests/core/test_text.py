@@ -62,6 +62,13 @@ class TestRoundTrip:
         assert program is not None
         assert program.functions["f"].params[0].type == ty
 
+    @pytest.mark.parametrize("ty", ["ℝ[D, ..., a: In]", "ℝ[D, 3, ...]", "idx[D][D, S..., In]", "(bool[2, ...], key[D])"])
+    def test_of_stacks_of_any_number_of_leading_axes(self, ty: str) -> None:
+        text = f"fn f{{D In}}(x : {ty}) -> {ty} {{\n  return x\n}}\n"
+        program = read(text)
+        assert program is not None
+        assert print_program(program) == text
+
     @given(
         rationals | st.fractions() | st.builds(lambda m, e: m * Fraction(10) ** e, st.integers(), st.integers(-99, 99))
     )
@@ -159,6 +166,7 @@ class TestErrors:
             (body("%1 : ℝ[..., D] = neg x") * 2, "E0104", "5:4", "the function f is defined twice"),
             (body("%1 : ℝ[..., D] = neg y"), "E0105", "2:3", "f/%1: reads y, which is not defined before"),
             (body("%1 : ℝ[D] = neg x"), "E0105", "2:3", "is declared ℝ[D], but neg gives ℝ[..., D]"),
+            ("fn f(x : ℝ[2, ..., 3, ...]) -> ℝ[] {\n}", "E0100", "1:27", "a shape has one `...` at most"),
             (body('%1 : ℝ[..., D] = neg x\n  "hi"'), "E0100", "3:3", "found"),
         ],
     )

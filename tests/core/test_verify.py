@@ -89,6 +89,17 @@ MODULES = [
     ("θ : params Tower{D, T}", "θ : params Tower{D}", "Tower has 2 dims, not 1"),
 ]
 
+STACKS = [
+    ("open : ℝ[3, ..., D] = %4.0", "open : ℝ[..., D] = %4.0", "is declared ℝ[..., D], but proj gives ℝ[3, ..., D]"),
+    ("open : ℝ[3, ..., D] = %4.0", "open : ℝ[..., 3, D] = %4.0", "but proj gives ℝ[3, ..., D]"),
+    ("open : ℝ[3, ..., D] = %4.0", "open : ℝ[3, S..., D] = %4.0", "has the prefix S, which no parameter has"),
+    ("%7 : ℝ[3, ..., D] = add open, %6", "%7 : ℝ[3, ..., D] = mul open, %8", "reads %8"),
+    ("h : (ℝ[3, ..., D], ℝ[3, ...])", "h : (ℝ[2, ..., D], ℝ[3, ...])", "is declared ℝ[3, ..., D], but proj gives ℝ[2"),
+    ("h : (ℝ[3, ..., D], ℝ[3, ...])", "h : (ℝ[..., 3, D], ℝ[3, ...])", "but proj gives ℝ[..., 3, D]"),
+    ("%9 : ℝ[3, ..., D] = set_slice 1 %7, %8", "%9 : ℝ[3, ..., D] = set_slice 1 %7, %7", "a slice has type ℝ[..., D]"),
+    ("%9 : ℝ[3, ..., D] = set_slice 1 %7, %8", "%9 : ℝ[3, ..., D] = add %7, %8", "do not broadcast"),
+]
+
 OPERATIONS = [
     ("%5 : ℝ[..., model: D] = add x, y", "%5 : ℝ[..., model: D] = add x, n", "add does not apply"),
     ("%6 : ℝ[..., model: D] = sub x, s", "%6 : ℝ[..., model: D] = sub x, i", "sub does not apply"),
@@ -220,7 +231,7 @@ CALLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "says"), [*NAMES, *MODULES, *OPERATIONS, *LANGUAGE, *CALLS])
+@pytest.mark.parametrize(("old", "new", "says"), [*NAMES, *MODULES, *STACKS, *OPERATIONS, *LANGUAGE, *CALLS])
 def test_catches(old: str, new: str, says: str) -> None:
     found = broken(old, new)
     assert any(says in text for text in found), found

@@ -34,9 +34,8 @@ PAGES: Final = (
         "limit",
         "a gradient that cannot be realized",
         "Something on the way from the argument to the result has no derivative that presk can write down: the "
-        "argument itself holds a key, an index or a hyperparameter; a stacked module hands on a hyperparameter; a "
-        "stacked module works on any number of leading axes (`...`) that no caller on the way fixes. The message names "
-        "it.",
+        "argument itself holds a key, an index or a hyperparameter, or a stacked module hands on a hyperparameter. The "
+        "message names it.",
         "fn main(x : ℝ[], k : key) -> (ℝ[], key) =\n  grad(λ (p : (ℝ[], key)). let (a, b) = p\n    a * a)((x, k))\n",
         "fn main(x : ℝ[], k : key) -> ℝ[] =\n  grad(λ (a : ℝ[]). a * a)(x)\n",
     ),
