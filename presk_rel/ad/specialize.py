@@ -16,18 +16,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from presk_rel.ad.graph import callees_first
+from presk_rel.ad.instantiate import at
 from presk_rel.ad.known import Known, KnownFunctions
-from presk_rel.ad.names import with_dims
 from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Function, Op, Param, Prim, Program, Var, callees
 from presk_rel.core.shapes import absorb, substitute
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.elab.ty import Shape, TupleOf, Type
+from presk_rel.elab.ty import ModuleDef, Shape, TupleOf, Type
 from presk_rel.smt.linear import symbol
 
-Key = tuple[str, DimArgs, tuple[str, ...], tuple[tuple[int, Known, tuple[Type, ...]], ...]]
-"""The callee and its dim arguments, the caller's dims, and for each function value its parameter, the value without
-what it captured, and the types of that."""
+Leads = tuple[tuple[str, Shape], ...]
+Key = tuple[str, DimArgs, Leads, tuple[str, ...], tuple[tuple[int, Known, tuple[Type, ...]], ...]]
+"""The callee, its dim arguments and what its `...` stands for, the caller's dims, and for each function value its
+parameter, the value without what it captured, and the types of that."""
 
 
 def specialize(program: Program) -> Program:
@@ -37,7 +38,7 @@ def specialize(program: Program) -> Program:
     makers = {name for name, f in program.functions.items() if _is_function(f.result)}
     if not takers and not makers:
         return program
-    work = _Work(takers, makers, dict(program.functions))
+    work = _Work(takers, makers, dict(program.functions), program.modules)
     for name in callees_first(program.functions):
         run(work.finished(name))
     return replace(program, functions=_reached(work.functions, takers | makers))
@@ -70,6 +71,7 @@ class _Work:
     takers: set[str]
     makers: set[str]
     functions: dict[str, Function]
+    modules: dict[str, ModuleDef]
     done: set[str] = field(default_factory=set[str])
     versions: dict[Key, str] = field(default_factory=dict[Key, str])
     counts: dict[str, int] = field(default_factory=dict[str, int])
@@ -137,10 +139,10 @@ class _Work:
         given = op.args if isinstance(op, Call) else op.captured
         callee = self.functions[op.fn]
         taken = {i: known[v] for i, v in enumerate(given) if _is_function(callee.params[i].type) and v in known}
-        if not taken or not _same_prefix(callee, op, [types[v] for v in given]):
+        if not taken:
             return op
         values = tuple((i, replace(k, captured=()), tuple(types[c] for c in k.captured)) for i, k in taken.items())
-        key = (op.fn, op.dim_args, caller.dims, values)
+        key = (op.fn, op.dim_args, _leads(callee, op, [types[v] for v in given]), caller.dims, values)
         if key not in self.versions:
             self.versions[key] = self._write(key)
             yield self.finished(self.versions[key])
@@ -150,38 +152,35 @@ class _Work:
         return Call(name, dims, args) if isinstance(op, Call) else Closure(name, dims, args)
 
     def _write(self, key: Key) -> str:
-        """The callee in the caller's dims, its function parameters made inside from what they captured."""
-        fn, dim_args, caller_dims, values = key
-        f, dims = self.functions[fn], dict(dim_args)
+        """The callee in the caller's dims and leading axes, its function parameters made inside from what they
+        captured."""
+        fn, dim_args, leads, caller_dims, values = key
+        f = at(self.functions[fn], dict(dim_args), dict(leads), self.modules)
         n = self.counts[fn] = self.counts.get(fn, -1) + 1
         name = f"{fn}.of{n}"
         where = {i: (k, types) for i, k, types in values}
         params: list[Param] = []
         bindings: list[Binding] = []
         for i, p in enumerate(f.params):
-            ty = substitute(p.type, dims, {})
             if i not in where:
-                params.append(Param(p.name, ty))
+                params.append(p)
                 continue
             k, types = where[i]
             captured = tuple(Param(f"{p.name}%c{j}", t) for j, t in enumerate(types))
             params.extend(captured)
-            bindings.append(Binding(p.name, ty, Closure(k.fn, k.dim_args, tuple(c.name for c in captured)), f.span))
-        bindings.extend(replace(b, type=substitute(b.type, dims, {}), op=with_dims(b.op, dims)) for b in f.bindings)
-        result = substitute(f.result, dims, {})
-        self.functions[name] = replace(
-            f, name=name, dims=caller_dims, params=tuple(params), result=result, bindings=tuple(bindings)
-        )
+            bindings.append(Binding(p.name, p.type, Closure(k.fn, k.dim_args, tuple(c.name for c in captured)), f.span))
+        bindings.extend(f.bindings)
+        self.functions[name] = replace(f, name=name, dims=caller_dims, params=tuple(params), bindings=tuple(bindings))
         if _takes(self.functions[name]):
             self.takers.add(name)
-        if _is_function(result):
+        if _is_function(f.result):
             self.makers.add(name)
         return name
 
 
-def _same_prefix(f: Function, op: Call | Closure, types: list[Type]) -> bool:
-    """Whether the callee's `...` is the caller's own, so that types of the caller mean the same there."""
+def _leads(f: Function, op: Call | Closure, types: list[Type]) -> Leads:
+    """What each prefix of the callee stands for in the caller; none that is the caller's own, which means the same."""
     given = dict(op.dim_args)
     prefixes: dict[str, Shape] = {}
     absorb([substitute(p.type, given, {}) for p in f.params[: len(types)]], types, prefixes)
-    return all(shape == Shape(name, ()) for name, shape in prefixes.items())
+    return tuple((name, shape) for name, shape in prefixes.items() if shape != Shape(name, ()))

@@ -26,9 +26,9 @@ class Axis:
 
 @record
 class Shape:
-    """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape. `front` are axes before the prefix, and
-    empty without one: those of stacks of what is generic in its leading axes (`ℝ[L, ..., D]`, `ℝ[L, S..., D]`), which only
-    PSK-Core has."""
+    """`axes` after an optional `prefix`. `Shape(None, ())` is the scalar shape. `front` are the axes before the prefix,
+    none without one: stacks of what is generic in its leading axes have them (`ℝ[L, ..., D]`, `ℝ[L, S..., D]`), which
+    are in PSK-Core only."""
 
     prefix: str | None
     axes: tuple[Axis, ...]

@@ -1,4 +1,4 @@
-"""Gradients of programs whose layers, and whose functions that take the gradient, work on any number of leading axes."""
+"""Gradients where the layers, and the functions that take the gradient, work on any number of leading axes."""
 
 from __future__ import annotations
 
