@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from presk_rel.ad.apart import holds_function
 from presk_rel.core.ir import Binding, Call, Closure, DimArgs, Prim, Var
+from presk_rel.elab.ty import TupleOf, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,19 @@ class Known:
     def applied(self, args: tuple[Var, ...]) -> Call:
         """The direct call that `apply` of this value is."""
         return Call(self.fn, self.dim_args, (*self.captured, *args))
+
+
+Made = Known | tuple["Made | Var", ...]
+"""A known function, or the items of a tuple with such ones; other items are names."""
+
+
+def read_of(value: Made) -> Iterator[Var]:
+    """The names that a value is made of, in order."""
+    if isinstance(value, Known):
+        yield from value.captured
+        return
+    for part in value:
+        yield from (part,) if isinstance(part, str) else read_of(part)
 
 
 @dataclass(slots=True)
@@ -38,6 +53,20 @@ class KnownFunctions:
                 self._alias(binding.name, self.tuples[whole][i])
             case _:
                 pass
+
+    def made(self, name: Var, ty: Type) -> Made | None:
+        """A value that is a known function, or a tuple that holds only known ones; None where it holds others."""
+        if name in self.values or not isinstance(ty, TupleOf):
+            return self.values.get(name)
+        if name not in self.tuples:
+            return None
+        items: list[Made | Var] = []
+        for v, t in zip(self.tuples[name], ty.items, strict=True):
+            part = self.made(v, t) if holds_function(t) else v
+            if part is None:
+                return None
+            items.append(part)
+        return tuple(items)
 
     def _alias(self, name: Var, original: Var) -> None:
         if original in self.values:

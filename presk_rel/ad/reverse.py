@@ -190,8 +190,8 @@ def _without_derivatives(r: _Round, function: Function) -> Function:
 
 def _unknown(site: Binding, op: Derivative) -> Diagnostic:
     why = f"cannot take the {word(op)} of `{op.fn}`: it is not a function known at compile time"
-    where = "a lambda or a named function, also through `let`, captures, arguments and results"
-    hint = f"a function is known where it is {where}; not as the argument of a function generic in leading axes (`...`)"
+    where = "a lambda or a named function, also through `let`, captures, tuples, arguments and results"
+    hint = f"a function is known where it is {where}; not where a fold hands it on"
     return Diagnostic("E6001", why, site.span, help=hint)
 
 

@@ -13,17 +13,34 @@ application, see through captured values, arguments, results and `let`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from presk_rel.ad.apart import apart, holds_function
 from presk_rel.ad.graph import callees_first
 from presk_rel.ad.instantiate import at
-from presk_rel.ad.known import Known, KnownFunctions
-from presk_rel.core.ir import Apply, Binding, Call, Closure, DimArgs, Function, Op, Param, Prim, Program, Var, callees
-from presk_rel.core.shapes import absorb, substitute
+from presk_rel.ad.known import Known, KnownFunctions, Made, read_of
+from presk_rel.core.ir import (
+    Apply,
+    Binding,
+    Call,
+    Closure,
+    DimArgs,
+    Fold,
+    Function,
+    Op,
+    Param,
+    Prim,
+    Program,
+    Var,
+    callees,
+    operands,
+)
+from presk_rel.core.shapes import absorb, slice_type, substitute
 from presk_rel.core.trampoline import Walk, run
 from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.elab.ty import ModuleDef, Shape, TupleOf, Type
-from presk_rel.smt.linear import symbol
+from presk_rel.smt.linear import Linear, symbol
 
 Leads = tuple[tuple[str, Shape], ...]
 Key = tuple[str, DimArgs, Leads, tuple[str, ...], tuple[tuple[int, Known, tuple[Type, ...]], ...]]
@@ -34,8 +51,9 @@ parameter, the value without what it captured, and the types of that."""
 def specialize(program: Program) -> Program:
     """The program in which no known function value is captured, passed on or returned to a call; what that leaves
     unread is gone."""
+    program = apart(program)
     takers = {name for name, f in program.functions.items() if _takes(f)}
-    makers = {name for name, f in program.functions.items() if _is_function(f.result)}
+    makers = {name for name, f in program.functions.items() if holds_function(f.result)}
     if not takers and not makers:
         return program
     work = _Work(takers, makers, dict(program.functions), program.modules)
@@ -75,7 +93,7 @@ class _Work:
     done: set[str] = field(default_factory=set[str])
     versions: dict[Key, str] = field(default_factory=dict[Key, str])
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    returned: dict[str, Known | None] = field(default_factory=dict[str, "Known | None"])
+    returned: dict[str, Made | None] = field(default_factory=dict[str, "Made | None"])
 
     def finished(self, name: str) -> Walk[None]:
         """Rewrite a function, once: each use of a taker on known function values is one of its version, each call of a
@@ -89,7 +107,7 @@ class _Work:
         bindings: list[Binding] = []
         for b in function.bindings:
             op = self._direct(b.op, known.values)
-            if isinstance(op, (Call, Closure)) and op.fn in self.takers:
+            if isinstance(op, (Call, Closure, Fold)) and callees(op)[0] in self.takers:
                 op = yield self._version(function, op, known.values, types)
             made = [replace(b, op=op)]
             if isinstance(op, Call) and op.fn in self.makers:
@@ -100,19 +118,20 @@ class _Work:
                 types[m.name] = m.type
                 known.see(m)
         self.functions[name] = replace(function, bindings=tuple(bindings))
-        self.returned[name] = known.values.get(function.ret)
+        self.returned[name] = known.made(function.ret, function.result)
 
     def _returned(self, b: Binding, op: Call, types: dict[Var, Type]) -> list[Binding]:
-        """The closure that a call of a maker returns, made in the caller."""
+        """What a call of a maker returns, its closures made in the caller from what they captured."""
         value = self.returned.get(op.fn)
         if value is None:
             return [b]
         made = self.functions[op.fn]
         inside = {p.name: p.type for p in made.params} | {x.name: x.type for x in made.bindings}
-        captured = tuple(inside[v] for v in value.captured)
+        names = tuple(read_of(value))
+        captured = tuple(inside[v] for v in names)
         env = f"{op.fn}.env"
         if env not in self.functions:
-            whole = Binding("env%", TupleOf(captured), Prim("tuple", (), value.captured), made.span)
+            whole = Binding("env%", TupleOf(captured), Prim("tuple", (), names), made.span)
             body = (*made.bindings, whole)
             self.functions[env] = replace(made, name=env, result=TupleOf(captured), bindings=body, ret="env%")
             self.done.add(env)
@@ -124,8 +143,8 @@ class _Work:
         parts = [
             replace(b, name=f"{b.name}%{i}", type=t, op=Prim("proj", (i,), (whole.name,))) for i, t in enumerate(here)
         ]
-        dims = tuple((d, form.substitute(given)) for d, form in value.dim_args)
-        return [whole, *parts, replace(b, op=Closure(value.fn, dims, tuple(p.name for p in parts)))]
+        read = iter([p.name for p in parts])
+        return [whole, *parts, *_rebuilt(b, value, given, read)]
 
     def _direct(self, op: Op, known: dict[Var, Known]) -> Op:
         """An application that passes function values, as the call it is."""
@@ -134,22 +153,31 @@ class _Work:
         return op
 
     def _version(
-        self, caller: Function, op: Call | Closure, known: dict[Var, Known], types: dict[Var, Type]
-    ) -> Walk[Call | Closure]:
-        given = op.args if isinstance(op, Call) else op.captured
-        callee = self.functions[op.fn]
+        self, caller: Function, op: Call | Closure | Fold, known: dict[Var, Known], types: dict[Var, Type]
+    ) -> Walk[Op]:
+        given, fn = operands(op), callees(op)[0]
+        callee = self.functions[fn]
         taken = {i: known[v] for i, v in enumerate(given) if _is_function(callee.params[i].type) and v in known}
+        if isinstance(op, Fold):  # its accumulator changes
+            taken.pop(len(op.stacked), None)
         if not taken:
             return op
         values = tuple((i, replace(k, captured=()), tuple(types[c] for c in k.captured)) for i, k in taken.items())
-        key = (op.fn, op.dim_args, _leads(callee, op, [types[v] for v in given]), caller.dims, values)
+        key = (fn, op.dim_args, _leads(callee, op, [types[v] for v in given]), caller.dims, values)
         if key not in self.versions:
             self.versions[key] = self._write(key)
             yield self.finished(self.versions[key])
         args = tuple(v for i, a in enumerate(given) for v in (taken[i].captured if i in taken else (a,)))
         dims = tuple((d, symbol(d)) for d in caller.dims)
         name = self.versions[key]
-        return Call(name, dims, args) if isinstance(op, Call) else Closure(name, dims, args)
+        match op:
+            case Call():
+                return Call(name, dims, args)
+            case Closure():
+                return Closure(name, dims, args)
+            case Fold(stacked=stacked):
+                n = len(stacked)
+                return replace(op, body=name, dim_args=dims, stacked=args[:n], acc=args[n], extras=args[n + 1 :])
 
     def _write(self, key: Key) -> str:
         """The callee in the caller's dims and leading axes, its function parameters made inside from what they
@@ -173,14 +201,37 @@ class _Work:
         self.functions[name] = replace(f, name=name, dims=caller_dims, params=tuple(params), bindings=tuple(bindings))
         if _takes(self.functions[name]):
             self.takers.add(name)
-        if _is_function(f.result):
+        if holds_function(f.result):
             self.makers.add(name)
         return name
 
 
-def _leads(f: Function, op: Call | Closure, types: list[Type]) -> Leads:
+def _rebuilt(
+    b: Binding, value: Known | tuple[Made | Var, ...], given: Mapping[str, Linear], read: Iterator[Var]
+) -> list[Binding]:
+    """The bindings that make `value`, what a maker returned, of what it read; the last is `b`."""
+    match value:
+        case Known(fn, dim_args, captured):
+            dims = tuple((d, form.substitute(given)) for d, form in dim_args)
+            return [replace(b, op=Closure(fn, dims, tuple(next(read) for _ in captured)))]
+        case tuple():
+            assert isinstance(b.type, TupleOf)
+            made: list[Binding] = []
+            names: list[Var] = []
+            for i, (part, ty) in enumerate(zip(value, b.type.items, strict=True)):
+                if isinstance(part, str):
+                    names.append(next(read))
+                    continue
+                made += _rebuilt(replace(b, name=f"{b.name}%m{i}", type=ty), part, given, read)
+                names.append(made[-1].name)
+            return [*made, replace(b, op=Prim("tuple", (), tuple(names)))]
+
+
+def _leads(f: Function, op: Call | Closure | Fold, types: list[Type]) -> Leads:
     """What each prefix of the callee stands for in the caller; none that is the caller's own, which means the same."""
     given = dict(op.dim_args)
     prefixes: dict[str, Shape] = {}
+    if isinstance(op, Fold):
+        types = [slice_type(op.count, t) or t if i < len(op.stacked) else t for i, t in enumerate(types)]
     absorb([substitute(p.type, given, {}) for p in f.params[: len(types)]], types, prefixes)
     return tuple((name, shape) for name, shape in prefixes.items() if shape != Shape(name, ()))

@@ -171,19 +171,18 @@ def test_a_result_that_would_hold_a_key_is_refused_with_the_reason(op: str, why:
 def test_an_unknown_function_is_refused_at_its_operator(op: str, word: str):
     said = refusal(
         read(f"""
-fn f{{D}}(g : (ℝ[..., D]) -> ℝ[..., D], x : ℝ[..., D]) -> ℝ[..., D] {{
-  %2 : ℝ[..., D] = apply g(x)
-  return %2
-}}
-fn sine{{D}}(x : ℝ[..., D]) -> ℝ[..., D] {{
-  %1 : ℝ[..., D] = sin x
+fn sine{{D}}(x : ℝ[D]) -> ℝ[D] {{
+  %1 : ℝ[D] = sin x
   return %1
 }}
-fn main{{B D}}(x : ℝ[B, D], v : ℝ[B, D]) -> ℝ[B, D] {{
-  g : (ℝ[B, D]) -> ℝ[B, D] = closure sine{{D = D}}[]
-  h : (ℝ[B, D]) -> ℝ[B, D] = closure f{{D = D}}[g]
-  %4 : (ℝ[B, D], ℝ[B, D]) -> ℝ[B, D] = {op} h
-  %5 : ℝ[B, D] = apply %4(x, v)
+fn same{{D}}(g : (ℝ[D]) -> ℝ[D]) -> (ℝ[D]) -> ℝ[D] {{
+  return g
+}}
+fn main{{D}}(x : ℝ[D], v : ℝ[D]) -> ℝ[D] {{
+  g : (ℝ[D]) -> ℝ[D] = closure sine{{D = D}}[]
+  h : (ℝ[D]) -> ℝ[D] = fold 2 same{{D = D}}(stacked; acc g)
+  %4 : (ℝ[D], ℝ[D]) -> ℝ[D] = {op} h
+  %5 : ℝ[D] = apply %4(x, v)
   return %5
 }}
 """)

@@ -45,7 +45,7 @@ def of_pipeline(text: str, path: Path) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("code", [c for c, page in CATALOGUE.items() if not page.situation])
 def test_every_page_shows_its_code(code: str, tmp_path: Path) -> None:
-    path = tmp_path / ("page.core" if code.startswith("E010") else "page.psk")
+    path = tmp_path / ("page.core" if code.startswith("E010") or code == "E6001" else "page.psk")
     check_page(CATALOGUE[code], lambda text: of_pipeline(text, path))
 
 

@@ -6,6 +6,25 @@ from typing import Final
 
 from presk_rel.diagnostics.catalogue.page import CodePage
 
+_CORE = """\
+fn sine(x : ℝ[]) -> ℝ[] {{
+  %1 : ℝ[] = sin x
+  return %1
+}}
+
+fn same(f : (ℝ[]) -> ℝ[]) -> (ℝ[]) -> ℝ[] {{
+  return f
+}}
+
+fn main(x : ℝ[]) -> ℝ[] {{
+  %1 : (ℝ[]) -> ℝ[] = closure sine{{}}[]
+  f : (ℝ[]) -> ℝ[] = {}
+  %3 : (ℝ[]) -> ℝ[] = grad f
+  %4 : ℝ[] = apply %3(x)
+  return %4
+}}
+"""
+
 PAGES: Final = (
     CodePage(
         "E6001",
@@ -13,20 +32,11 @@ PAGES: Final = (
         "limit",
         "gradient of an unknown function",
         "`grad` is realized where its function is known: a lambda or a named function, also through `let`, captured "
-        "values, arguments, results, and when it is itself a gradient. It is not known inside a function that takes "
-        "it as an argument and whose leading axes (`...`) its caller chooses. Write the axes out.",
-        "dim B\n"
-        "dim D\n"
-        "\n"
-        "fn step(f, x : ℝ[..., D]) -> ℝ[..., D] = x - grad(f)(x)\n"
-        "\n"
-        "fn main(x : ℝ[batch: B, D]) -> ℝ[batch: B, D] = step(λ t. sum(exp(t)), x)\n",
-        "dim B\n"
-        "dim D\n"
-        "\n"
-        "fn step(f, x : ℝ[batch: B, D]) -> ℝ[batch: B, D] = x - grad(f)(x)\n"
-        "\n"
-        "fn main(x : ℝ[batch: B, D]) -> ℝ[batch: B, D] = step(λ t. sum(exp(t)), x)\n",
+        "values, tuples, arguments, results, the further arguments of a stack, and when it is itself a gradient. That "
+        "is every function value of a Presk program. In PSK-Core text a fold may also hand one on from iteration to "
+        "iteration; then it is not known.",
+        _CORE.format("fold 2 same{}(stacked; acc %1)"),
+        _CORE.format("closure sine{}[]"),
     ),
     CodePage(
         "E6002",
