@@ -345,7 +345,7 @@ def emit(
 ) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another. `machine` is for code that is compiled: no plan."""
-    program = prepared(program, device, machine=machine)
+    program = prepared(program, device, entry, env if machine else None)
     function = program.functions[entry]
     emitter = _Emitter(program, unroll, machine)
     s = emitter.scope(function, env)

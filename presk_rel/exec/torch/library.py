@@ -12,14 +12,18 @@ from dataclasses import replace
 from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.ein import SCORES, TURNED, TURNED_BACK, VALUES, ein_spec, matrix_form
 from presk_rel.core.expand import Scope, expanded
-from presk_rel.core.ir import Attr, Binding, Function, Prim, Program, Var
+from presk_rel.core.ir import Attr, Binding, Fold, Function, Prim, Program, Var
 from presk_rel.core.shapes import compatible_shapes, same
 from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Real, Shape, Type
+from presk_rel.exec.shapes import Env, int_of, length
 from presk_rel.exec.torch.separate import separated
 
 EARLY = frozenset({"layer_norm_vjp", "layer_norm_vjp_scale"})
 """Their call also sums the cotangent."""
+
+FEW_KEYS = 256
+"""Keys up to which attention written out is the faster machine code; beyond, memory for all scores costs more."""
 
 _FORMS = {
     "attention": (SCORES, VALUES),
@@ -29,16 +33,39 @@ _FORMS = {
 }
 
 
-def prepared(program: Program, device: str, *, machine: bool = False) -> Program:
+def prepared(program: Program, device: str, entry: str = "", env: Env | None = None) -> Program:
     """The program with the composites that torch has a call for on this device, those written out that it has not, and
-    stacked contractions slice by slice; for `machine` code also those that a compiler makes better code of: attention,
-    where what happens between its products is one pass over the scores, and sums, which join what is done next."""
-    on_cpu = device.split(":")[0] == "cpu"
-    left = expanded(separated(program), lambda b, scope: _has_call(b, scope, on_cpu, machine))
-    return replace(left, functions={name: _early(_one_call(f)) for name, f in left.functions.items()})
+    stacked contractions slice by slice.
+
+    Where `env` has the dims of `entry` the code is for a compiler: written out is also what that makes better code of,
+    attention over few keys, where what happens between its products is one pass over the scores, and sums, which join
+    what is done next."""
+    program, on_cpu = separated(program), device.split(":")[0] == "cpu"
+    envs = {} if env is None else _environments(program, entry, env)
+    functions = {name: _prepared(program, f, on_cpu, envs.get(name)) for name, f in program.functions.items()}
+    return replace(program, functions=functions)
 
 
-def _has_call(b: Binding, scope: Scope, on_cpu: bool, machine: bool) -> bool:
+def _prepared(program: Program, function: Function, on_cpu: bool, env: Env | None) -> Function:
+    alone = replace(program, functions={function.name: function})
+    written = expanded(alone, lambda b, scope: _has_call(b, scope, on_cpu, env)).functions[function.name]
+    return _early(_one_call(written))
+
+
+def _environments(program: Program, entry: str, env: Env) -> dict[str, Env]:
+    """The dims of a function and of the bodies of its folds, at any depth."""
+    found, waiting = {entry: env}, [entry]
+    while waiting:
+        outer = waiting.pop()
+        for b in program.functions[outer].bindings:
+            if isinstance(b.op, Fold) and b.op.body not in found:
+                dims = {d: int_of(form, found[outer], b.op.body) for d, form in b.op.dim_args}
+                found[b.op.body] = Env(dims, env.prefixes)
+                waiting.append(b.op.body)
+    return found
+
+
+def _has_call(b: Binding, scope: Scope, on_cpu: bool, env: Env | None) -> bool:
     assert isinstance(b.op, Prim)
     shapes = [_shape(scope.types[v]) for v in b.op.args]
     match b.op.op:
@@ -56,11 +83,11 @@ def _has_call(b: Binding, scope: Scope, on_cpu: bool, machine: bool) -> bool:
         case "mse_vjp":
             return shapes[0].is_scalar and all(compatible_shapes(shapes[1], s) for s in shapes[2:])
         case "linear":
-            return not machine and _linear(shapes, _shape(b.type))
+            return env is None and _linear(shapes, _shape(b.type))
         case "deviation":
             return False
         case _:
-            return on_cpu and not machine and _attention(b.op, shapes, scope)
+            return on_cpu and not (env and _few_keys(b.op, shapes, env)) and _attention(b.op, shapes, scope)
 
 
 def _shape(ty: Type) -> Shape:
@@ -90,6 +117,13 @@ def _linear(shapes: list[Shape], result: Shape) -> bool:
     if len(w.axes) != 2 or len(x.axes) + (x.prefix is not None) < 2 or b.prefix is not None:
         return False
     return len(b.axes) == 1 and align(b, result, same) == trailing
+
+
+def _few_keys(op: Prim, shapes: list[Shape], env: Env) -> bool:
+    k = shapes[COMPOSITES[op.op].operands.index("k")]
+    axis = op.attrs[-1]
+    lengths = [length(a.length, env, op.op) for a in k.axes if a.name == axis]
+    return (lengths or [length(k.axes[-2].length, env, op.op)])[0] <= FEW_KEYS
 
 
 def _attention(op: Prim, shapes: list[Shape], scope: Scope) -> bool:

@@ -13,7 +13,7 @@ import presk_rel
 from presk_rel.api.handle import Handle
 from presk_rel.exec.conform import distance
 from presk_rel.exec.exact.run import Options
-from presk_rel.exec.torch import inductor, inductor_cache
+from presk_rel.exec.torch import inductor, inductor_cache, library
 from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Code, Runner, Status, auto_after
 from presk_rel.exec.torch.inductor_build import examples, flat, nested, spec
 from presk_rel.exec.torch.loaded import Loaded
@@ -128,6 +128,15 @@ def test_the_file_for_a_compiler_computes_the_same(
         assert slices
         assert "addmm" not in code.file.source
         assert "attention" not in code.file.source
+
+
+@pytest.mark.parametrize("length", [256, 257])
+def test_attention_over_many_keys_stays_a_call(length: int):
+    """All scores would have to be in memory."""
+    program = presk_rel.load(EXAMPLES / "train_minigpt.psk", {f"m.{k}": v for k, v in SMALL.items()})
+    handle = program.compile("loss_grad", {"B": 1, "T": length}, tier="inductor", unroll=True)
+    assert handle.compiled.runner is not None
+    assert ("flash_attention" in handle.compiled.runner.code.file.source) == (length > library.FEW_KEYS)
 
 
 @pytest.mark.slow
