@@ -94,6 +94,7 @@ _ROWS = (
     ConditionRow("at-least-1", ("int",), "constant", "{0} ≥ 1"),
     ConditionRow("small", ("int",), "constant", "{0} ≤ 64"),
     ConditionRow("varying", ("operand",), "constant", "{0} is not known to be constant"),
+    ConditionRow("row", ("operand",), "type fact", "{0} has one axis"),
     ConditionRow("tensor", ("operand",), "type fact", "{0} is not ℝ[]"),
     ConditionRow("factor", ("rational",), "constant", "{0} is neither 0 nor 1"),
     ConditionRow("short", ("rational",), "constant", "{0} has at most 512 bits"),
@@ -208,6 +209,7 @@ TYPE_FACTS: dict[str, Callable[[Type], bool]] = {
     "tensors": is_tensors,
     "matrix": is_matrix,
     "tensor": lambda ty: not is_scalar(ty),
+    "row": lambda ty: isinstance(ty, Real) and ty.shape.prefix is None and len(ty.shape.axes) == 1,
 }
 """The conditions that hold of one type."""
 

@@ -247,6 +247,17 @@ class Finder:
             case "without-axis", (str(a), str(t), str(d)):
                 large, small = (table.types[self._number(values[n])] for n in (t, d))
                 return without_axis(str(values[a]), large, small)
+            case (("at-most" | "less" | "equal"), _):
+                return isinstance(self.solver.prove(order(c, values)), Proven)
+            case _:
+                return self.shape_condition(c, rule, values)
+
+    def shape_condition(self, c: Condition, rule: Rule, values: dict[str, Value]) -> bool:
+        """Conditions on axes."""
+        table = self.terms.table
+        match c.row.name, c.args:
+            case "row", (str(b),):
+                return TYPE_FACTS["row"](table.types[self.terms.type[self._number(values[b])]])
             case "last-of", (str(a), str(t)):
                 return last_of(str(values[a]), table.types[self._number(values[t])])
             case "of-matrices", (str(p), str(form)):
@@ -257,8 +268,6 @@ class Finder:
             case "length", (str(x), str(a), str(n)):
                 found = axis_length(table.types[self.terms.type[self._number(values[x])]], values[a])
                 return found is not None and values.setdefault(n, found) == found
-            case (("at-most" | "less" | "equal"), _):
-                return isinstance(self.solver.prove(order(c, values)), Proven)
             case name, _:
                 raise PreskBug("egraph", f"{rule.name}: no way to recognise by `{name}`")
 

@@ -86,7 +86,10 @@ def _template(row: Composite) -> Rule:
 
 
 def _guards(name: str) -> tuple[str, ...]:
-    """Attention is recognised where it is what libraries compute: matrices in the last two axes."""
+    """Attention is recognised where it is what libraries compute: matrices in the last two axes. So is a product with a
+    bias: what else is added to one is worked on with it, entry by entry."""
+    if name == "linear":
+        return ("(row b)",)
     forms = {
         "attention": {"r": VALUES},
         "attention_vjp_q": {"r": SCORES, "s": VALUES},
