@@ -51,7 +51,7 @@ ROWS = {
     "mlp4": Row("mlp.psk", "mse_grad", {"D": 4, "B": 2}, {}, 61),
     "mlp64": Row("mlp.psk", "mse_grad", {"D": 64, "B": 2}, {}, 61),
     "tiny": gpt(64, 32, 2, 2, 16, 2, 41),
-    "small": gpt(256, 128, 4, 4, 64, 4, 21),
+    "small": gpt(256, 128, 4, 4, 64, 4, 101),
     "medium": gpt(1024, 256, 8, 6, 128, 8, 11),
 }
 QUICK = ("mlp4",)
