@@ -234,7 +234,7 @@ def _climb(b: Body, net: _Net) -> None:
     """A call of what works on any number of leading axes, or of its slope, on values of three axes or of one."""
     axes = b.rng.choice((ACTS, VECTOR))
     v, c = b.pick(exactly=axes), b.pick(exactly=axes)
-    if b.rng.random() < 0.85 or any("Net.slope" in line for line in b.lines):
+    if not b.smooth or b.rng.random() < 0.7 or any("Net.slope" in line for line in b.lines):
         b.let(f"Net.climb(θ, {v.name}, {c.name})", axes, 2, lambda e: net.tower(e["θ"]["tower"], e[v.name], e[c.name]))
     else:
         b.let(f"Net.slope(θ, {v.name}, {c.name})", axes, 2, lambda e: net.slope(e["θ"], e[v.name], e[c.name]))
