@@ -32,6 +32,7 @@ from presk_rel.core.typing_rules import infer
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker_contractions import contraction_fact
 from presk_rel.egraph.checker_ends import Ends
+from presk_rel.egraph.checker_products import same_products
 from presk_rel.egraph.checker_rules import (
     Bound,
     Sexp,
@@ -205,13 +206,17 @@ class _Checker:
             if reason is not None:
                 return f"`{rule.name}`: its {side} side does not match: {reason}"
         for condition in rule.conditions:
-            if condition == "(as-inferred)":
-                holds = self.inferred(self.sexp(rule.left), left) is not None
-            else:
-                holds = self.holds(self.sexp(condition), bound, left)
-            if not holds:
+            if not self.condition(condition, rule, bound, left, right):
                 return f"`{rule.name}`: its condition {condition} does not hold"
         return None
+
+    def condition(self, text: str, rule: Rule, bound: Bound, left: int, right: int) -> bool:
+        if text == "(as-inferred)":
+            return self.inferred(self.sexp(rule.left), left) is not None
+        if text.startswith("(contraction "):
+            sides = ((self.sexp(rule.left), left), (self.sexp(rule.right), right))
+            return same_products(self.proof.terms, *sides)
+        return self.holds(self.sexp(text), bound, left)
 
     # ---------------------------------------------------------------------------------------------------- matching
 

@@ -42,7 +42,7 @@ def ops_of(pattern: Pattern) -> set[str]:
 @cache
 def known_ops() -> frozenset[str]:
     """The primitives that the rules of the e-graph mention."""
-    sides = [read_rule(r) for r in RULES.values() if r.ruleset not in ("recognise", "merge")]
+    sides = [read_rule(r) for r in RULES.values() if r.ruleset not in ("recognise", "contract", "merge")]
     return frozenset(op for s in sides for side in (s.left, s.right) for op in ops_of(side))
 
 

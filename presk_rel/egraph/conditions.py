@@ -66,6 +66,12 @@ _ROWS = (
         "type fact",
         "all parts of the left side have the types of their typing rules, up to names of axes that make no difference",
     ),
+    ConditionRow(
+        "contraction",
+        ("spec",),
+        "constant",
+        "both sides are one sum of products of the same factors, axis by axis: {0}",
+    ),
     ConditionRow("of-matrices", ("spec", "name"), "constant", "{0} is {1} in the last two axes of each, others alike"),
     ConditionRow("per-slice", ("name", "spec"), "constant", "[{1}] does to every slice what {0} does"),
     ConditionRow(

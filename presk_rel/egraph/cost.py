@@ -16,6 +16,7 @@ from presk_rel.core.ein import ein_spec
 from presk_rel.core.expand import own_operations
 from presk_rel.core.ir import Attr, Fold, Function, Op, Prim, operands
 from presk_rel.core.prims import PRIMS
+from presk_rel.egraph.contract.price import Price, priced
 from presk_rel.egraph.language import INPUT
 from presk_rel.egraph.places import lying_stacks
 from presk_rel.elab.ty import Idx, Mask, ModuleDef, Params, Real, Shape, TupleOf, Type, leaves
@@ -60,7 +61,8 @@ CONTRACTIONS = frozenset(("dot", "dot_vjp_l", "dot_vjp_r", "ein"))
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one operation, or a program, does; `contracting` is the part of `flops` that contractions do."""
+    """What one operation, or a program, does; `contracting` is the part of `flops` that products of matrices
+    do."""
 
     kernels: int = 0
     flops: int = 0
@@ -143,16 +145,19 @@ class CostModel:
         if op in COMPOSITES:
             return self._composite(op, attrs, operand_types, result)
         moved = sum(map(self.bytes, read)) + self.bytes(result)
-        flops = self._flops(op, attrs, tuple(read), result)
-        return Work(1, flops, moved, flops if op in CONTRACTIONS else 0)
+        if op == "ein":
+            price = self._ein(str(attrs[0]), tuple(read))
+            return Work(price.launches, price.flops, 4 * price.moved, price.matrices)
+        flops, contracting = self._arithmetic(op, attrs, tuple(read), result)
+        return Work(1, flops, moved, contracting)
 
     def _composite(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
         """The arithmetic of its definition, in one launch; of what shares another's call, only the result is moved."""
         flops = contracting = 0
         for inner, given, types, own in own_operations(op, attrs, operand_types, self.modules):
-            part = self._flops(inner, given, self._read(inner, types), own)
+            part, products = self._arithmetic(inner, given, self._read(inner, types), own)
             flops += part
-            contracting += part if inner in CONTRACTIONS else 0
+            contracting += products
         if COMPOSITES[op].shares:
             return Work(0, flops, self.bytes(result), contracting)
         moved = sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result)
@@ -169,31 +174,38 @@ class CostModel:
             return Work(1)
         return self.function(self.functions[str(body)]).times(self.length(count))
 
+    def _arithmetic(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> tuple[int, int]:
+        """The arithmetic of an operation, and that of products of matrices in it."""
+        if op == "ein":
+            price = self._ein(str(attrs[0]), read)
+            return price.flops, price.matrices
+        flops = self._flops(op, attrs, read, result)
+        return flops, flops if op in CONTRACTIONS and _multiplies_matrices(op, read) else 0
+
     def _flops(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> int:
         entries = [self.bytes(t) // 4 for t in (*read, result)]
         match op:
             case "dot":
                 return 2 * entries[-1] * self._contracted(read[1])
             case "dot_vjp_l":
-                return 2 * entries[0] * self._contracted(read[1])
+                return 2 * entries[0] * self._contracted(read[1]) if _rank(read[1]) > 1 else entries[-1]
             case "dot_vjp_r":
-                return 2 * entries[0] * entries[-1] // max(1, self._contracted(result))
-            case "ein":
-                return 2 * self._indices(str(attrs[0]), read)
+                summed = 2 * entries[0] * entries[-1] // max(1, self._contracted(result))
+                return summed if _rank(read[0]) > 1 else entries[-1]
             case "pow":
                 n = attrs[0]
                 return max(entries) * max(1, min(int(n), 64).bit_length() if isinstance(n, int) else 1)
             case _:
                 return max(entries) * _FLOPS_PER_ENTRY.get(op, 0)
 
-    def _indices(self, spec: str, read: tuple[Type, ...]) -> int:
-        """The number of terms of all sums of a contraction: the product of the lengths of its axes."""
+    def _ein(self, text: str, read: tuple[Type, ...]) -> Price:
+        """A contraction as executors run it, two factors at a time."""
+        spec = ein_spec(text)
         lengths: dict[str, int] = {}
-        found = ein_spec(spec)
-        for names, ty in zip(found.operands if found else (), read, strict=True):
+        for names, ty in zip(spec.operands if spec else (), read, strict=True):
             if isinstance(ty, Real):
                 lengths |= {n: self.length(a.length) for n, a in zip(names, ty.shape.axes, strict=False)}
-        return prod(lengths.values())
+        return priced(spec.operands, spec.result, lengths.__getitem__) if spec else Price()
 
     def _contracted(self, weight: Type) -> int:
         """The length of the first axis of a matrix."""
@@ -211,6 +223,23 @@ class CostModel:
             name, attrs = operation(b.op)
             total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
         return total
+
+
+def _rank(ty: Type) -> int:
+    """The number of axes, a prefix counted as one."""
+    return len(ty.shape.axes) + (ty.shape.prefix is not None) if isinstance(ty, Real) else 0
+
+
+def _multiplies_matrices(op: str, read: tuple[Type, ...]) -> bool:
+    """Whether both factors of a contraction have axes of their own, and some are summed."""
+    left, right = map(_rank, read)
+    match op:
+        case "dot":
+            return left > 1 and right > 1
+        case "dot_vjp_l":
+            return left >= right > 1
+        case _:
+            return right >= left > 1
 
 
 def _renames(op: str, operand_types: tuple[Type, ...], result: Type) -> bool:

@@ -20,6 +20,8 @@ from presk_rel.egraph.chains import shortened
 from presk_rel.egraph.choices import Weights, choices, choices_of, chosen_terms, loaded_args
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.commute import commuted
+from presk_rel.egraph.contract.contracted import contracted
+from presk_rel.egraph.contract.lower import lowered
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
@@ -36,7 +38,7 @@ from presk_rel.egraph.placement import placed
 from presk_rel.egraph.proof import Proof, TermId
 from presk_rel.egraph.prove import trivial_proof, write_proof
 from presk_rel.egraph.recognise import recognise
-from presk_rel.egraph.rule import Rule
+from presk_rel.egraph.rule import OUTSIDE, Rule
 from presk_rel.egraph.rules import RULES
 from presk_rel.egraph.saturate import Saturation, saturate
 from presk_rel.egraph.snapshot import Graph, read_graph, read_instances
@@ -47,7 +49,7 @@ from presk_rel.egraph.templates import canonicalize
 @dataclass(frozen=True, slots=True)
 class Size:
     """What the report's table says about a program: the bindings of the entry and of the bodies of its folds; kernels,
-    arithmetic and traffic of one run. `contracting` is the arithmetic of contractions alone."""
+    arithmetic and traffic of one run. `contracting` is the arithmetic of products of matrices."""
 
     bindings: int
     kernels: int
@@ -158,6 +160,10 @@ class _Optimizer:
         self.phases.append((phase, now - self.last))
         self.last = now
 
+    @property
+    def contracts(self) -> bool:
+        return any(r.ruleset == "contract" for r in self.rules)
+
     def run(self) -> Optimized:
         terms = Terms(TypeTable(self.flat.modules))
         given = parts_of(self.flat, self.entry, terms)
@@ -170,6 +176,8 @@ class _Optimizer:
             return self.finished(given, closure, [_Result(part, part.function, None) for part in parts])
         known = len(terms)
         parts = [part.computing(recognise(terms, closure, part.root, self.rules, first=True)) for part in parts]
+        if self.contracts:
+            parts = [part.computing(lowered(terms, closure, part.root)) for part in parts]
         canonicalize(terms, closure, known)
         self.lap("recognise")
         leaves = [t for part in parts for t in part.spine.leaves]
@@ -182,6 +190,8 @@ class _Optimizer:
         known = len(terms)
         for instance in instances:
             closure.add(instance)
+        if self.contracts:
+            graph = contracted(graph, terms, closure, Weights(terms, self.model))
         graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]), self.budget)
         canonicalize(terms, closure, known)
         self.lap("close")
@@ -240,7 +250,7 @@ class _Optimizer:
     def saturated(
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]]
     ) -> tuple[Graph, list[Instance], Saturation]:
-        session = Session(terms, tuple(r for r in self.rules if r.ruleset not in ("encode", "recognise", "merge")))
+        session = Session(terms, tuple(r for r in self.rules if r.ruleset not in OUTSIDE))
         session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
         self.lap("load")
         saturation = saturate(session, self.budget)
@@ -344,7 +354,7 @@ def decoded_function(
 
 
 def _recognised(closure: Closure) -> list[Instance]:
-    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "merge")]
+    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "contract", "merge")]
 
 
 def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:

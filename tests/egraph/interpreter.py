@@ -153,6 +153,8 @@ class Use:
                 return self.along(args[0])
             case "dot" | "dot_vjp_l" | "dot_vjp_r":
                 return self.contract(*args)
+            case "ein":
+                return self.einstein(str(attrs[0]), args)
             case _:
                 return self.structure(args)
 
@@ -223,6 +225,19 @@ class Use:
         missing = [n for k, n in enumerate(other) if k not in where]
         count = mp.fprod(missing) if self.op.op == "mean_vjp" else mp.mpf(1)
         return other, {i: _divide(x[1][tuple(i[w] for w in where)], count) for i in product(*map(range, other))}
+
+    def einstein(self, text: str, args: list[Tensor]) -> Tensor:
+        """The sum over all values of the names that the result lacks."""
+        operands, _, result = text.partition("->")
+        lists = [part.split() for part in operands.split(",")]
+        lengths = {n: k for names, (own, _) in zip(lists, args, strict=True) for n, k in zip(names, own, strict=True)}
+        out = tuple(lengths[n] for n in result.split())
+        parts: dict[tuple[int, ...], list[Any]] = {i: [] for i in product(*map(range, out))}
+        for point in product(*map(range, lengths.values())):
+            at = dict(zip(lengths, point, strict=True))
+            entry = mp.fprod(x[1][tuple(at[n] for n in names)] for names, x in zip(lists, args, strict=True))
+            parts[tuple(at[n] for n in result.split())].append(entry)
+        return out, {i: mp.fsum(found) for i, found in parts.items()}
 
     def contract(self, a: Tensor, b: Tensor) -> Tensor:
         """`dot` over one axis; `dot_vjp_l` over the last axes of both; `dot_vjp_r` over the first axes of both."""

@@ -145,12 +145,23 @@ def _node(graph: Graph, index: int, b: Binding) -> Node:
     found = indexing(b.op, tuple(graph.types[v] for v in b.op.args), b.type)
     if found is None:
         return Node(index, b, "view" if role == "view" else "alone", None, from_memory, inline=False)
+    if role == "contraction":
+        role = _product_role(found)
     unread = PRIMS[b.op.op].shape_only
     places = found.operands
     if len(places) == len(b.op.args):
         places = tuple(p for i, p in enumerate(places) if i not in unread)
     reads = tuple((v, () if isinstance(graph.types[v], Hyper) else p) for v, p in zip(args, places, strict=True))
     return Node(index, b, role, found, reads, inline=_costs_nothing(graph, role, b, reads))
+
+
+def _product_role(x: Indexing) -> Role:
+    """What a sum of products is: entry by entry where nothing is summed, and a reduction of what is computed entry by
+    entry where one operand has all axes, unless no operand does: a product of matrices."""
+    if x.summed == 0:
+        return "pointwise"
+    whole = any(p is not None and len(set(p)) == x.rank + x.summed for p in x.operands)
+    return "reduction" if whole else "contraction"
 
 
 def _inline(graph: Graph, name: str) -> bool:

@@ -22,7 +22,8 @@ from presk_rel.elab.ty import Idx, Mask, Real, Shape, Type
 Role = Literal["view", "generator", "pointwise", "expand", "reduction", "row", "contraction", "scatter", "alone"]
 """view: moves nothing. generator: needs no memory (a constant, zeros, a mask). pointwise: one entry from one entry of
 each operand. expand: repeats a smaller operand. reduction: sums axes away. row: normalizes along an axis (softmax).
-contraction: a sum of products. scatter: adds up rows where indices say. alone: a launch of its own."""
+contraction: a sum of products; one that is no product of matrices is a
+reduction, or pointwise (`graph`). scatter: adds up rows where indices say. alone: a launch of its own."""
 
 _BY_ROLE: dict[Role, str] = {
     "view": "field set_field record tuple proj set_elem slice_params merge split reshape_like split_heads merge_heads "

@@ -9,6 +9,7 @@ from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import (
     arithmetic,
     composites,
+    contractions,
     dimensions,
     factors,
     functions,
@@ -38,6 +39,7 @@ _FAMILIES: dict[str, tuple[Rule, ...]] = {
     "trees": trees.RULES,
     "composites": composites.RULES,
     "dimensions": dimensions.RULES,
+    "contractions": contractions.RULES,
     "merging": merging.RULES,
 }
 
