@@ -2,6 +2,7 @@
 
     python benchmarks/optimizer.py                        MiniGPT of width 768 with 12 blocks
     python benchmarks/optimizer.py --width 128 --blocks 4 --vocabulary 256
+    python benchmarks/optimizer.py --contractions         all examples with and without the rules of contractions
 
 presk's passes are those of `presk run --time`; torch.compile's time is that of the first call of the exported gradient
 (fullgraph, no cache), less that of the second. Seconds are of the wall, and of the CPU with all child processes.
@@ -23,6 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from gradients import EXAMPLES, machine
 
+SMALL = {"train_minigpt": {"m.V": 64, "m.D": 32, "m.H": 2, "m.L": 2}, "minigpt": {"V": 64, "D": 32, "H": 2, "L": 2},
+         "gpt": {"V": 64, "D": 32, "H": 2, "L": 2}}  # fmt: skip
+
 
 def timed(run: Callable[[], Any]) -> tuple[float, float]:
     """Wall and CPU seconds of a call."""
@@ -36,6 +40,44 @@ def cpu() -> float:
     return sum(u.ru_utime + u.ru_stime for u in usages)
 
 
+def contractions(dim: int) -> None:
+    """What `egraph.contract` does to every function of every example: operations that are launches, their arithmetic
+    and traffic, launches of the partition, e-nodes and seconds of the processor, without it and with it."""
+    from presk_rel.egraph.fusion.fuse import fuse
+    from presk_rel.egraph.optimize import optimize
+    from presk_rel.egraph.rules import RULES
+    from presk_rel.pipeline import Session
+
+    others = tuple(r for r in RULES.values() if r.ruleset != "contract")
+    columns = ("operations", "flops", "bytes", "kernels", "e-nodes", "seconds")
+    total = [[0.0] * len(columns), [0.0] * len(columns)]
+    print(f"{'':44}" + "".join(f"{c:>20}" for c in columns))
+    for path in sorted(EXAMPLES.rglob("*.psk")):
+        session = Session(str(path), SMALL.get(path.stem, {}))
+        if any(d.severity == "error" for d in session.check()):
+            continue
+        for name in session.core.functions:
+            dims = dict.fromkeys(session.core.functions[name].dims, dim)
+            rows: list[list[float]] = []
+            for rules in (others, None):
+                start = time.process_time()
+                done = optimize(session.flat(name), name, dims, rules=rules)
+                spent = time.process_time() - start
+                after, kernels = done.report.after, fuse(done.program, name, dims).work.kernels
+                rows.append([after.kernels, after.flops, after.bytes, kernels, done.report.e_nodes[1], spent])
+            for sums, row in zip(total, rows, strict=True):
+                sums[:] = [a + b for a, b in zip(sums, row, strict=True)]
+            if rows[0][:4] != rows[1][:4]:
+                print(_compared(f"{path.stem} {name}", rows), flush=True)
+    print(_compared("all", total))
+
+
+def _compared(name: str, rows: list[list[float]]) -> str:
+    pairs = zip(*rows, strict=True)
+    cells = (f"{a:,.0f} {b:,.0f}" if a == int(a) else f"{a:.2f} {b:.2f}" for a, b in pairs)
+    return f"{name:44}" + "".join(f"{c:>20}" for c in cells)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--width", type=int, default=768)
@@ -44,7 +86,12 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=1024)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--contractions", action="store_true")
+    parser.add_argument("--dim", type=int, default=8, help="with --contractions: what every dimension is bound to")
     options = parser.parse_args()
+    if options.contractions:
+        contractions(options.dim)
+        return
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # workers' time is then this process's and its compilers'
     import presk_rel

@@ -8,7 +8,7 @@ decide which program is chosen, never whether it is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
 from presk_rel.core.composites import COMPOSITES
@@ -61,13 +61,14 @@ CONTRACTIONS = frozenset(("dot", "dot_vjp_l", "dot_vjp_r", "ein"))
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one operation, or a program, does; `contracting` is the part of `flops` that products of matrices
-    do."""
+    """What one operation, or a program, does; `contracting` is the part of `flops` that contractions do,
+    `matrices` the part of that which products of matrices do."""
 
     kernels: int = 0
     flops: int = 0
     bytes: int = 0
     contracting: int = 0
+    matrices: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -75,10 +76,11 @@ class Work:
             self.flops + other.flops,
             self.bytes + other.bytes,
             self.contracting + other.contracting,
+            self.matrices + other.matrices,
         )
 
     def times(self, n: int) -> Work:
-        return Work(n * self.kernels, n * self.flops, n * self.bytes, n * self.contracting)
+        return Work(*(n * x for x in (self.kernels, self.flops, self.bytes, self.contracting, self.matrices)))
 
     @property
     def units(self) -> int:
@@ -147,21 +149,17 @@ class CostModel:
         moved = sum(map(self.bytes, read)) + self.bytes(result)
         if op == "ein":
             price = self._ein(str(attrs[0]), tuple(read))
-            return Work(price.launches, price.flops, 4 * price.moved, price.matrices)
-        flops, contracting = self._arithmetic(op, attrs, tuple(read), result)
-        return Work(1, flops, moved, contracting)
+            return Work(price.launches, price.flops, 4 * price.moved, price.flops, price.matrices)
+        return replace(self._arithmetic(op, attrs, tuple(read), result), kernels=1, bytes=moved)
 
     def _composite(self, op: str, attrs: tuple[Attr, ...], operand_types: tuple[Type, ...], result: Type) -> Work:
         """The arithmetic of its definition, in one launch; of what shares another's call, only the result is moved."""
-        flops = contracting = 0
+        done = Work()
         for inner, given, types, own in own_operations(op, attrs, operand_types, self.modules):
-            part, products = self._arithmetic(inner, given, self._read(inner, types), own)
-            flops += part
-            contracting += products
+            done += self._arithmetic(inner, given, self._read(inner, types), own)
         if COMPOSITES[op].shares:
-            return Work(0, flops, self.bytes(result), contracting)
-        moved = sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result)
-        return Work(1, flops, moved, contracting)
+            return replace(done, bytes=self.bytes(result))
+        return replace(done, kernels=1, bytes=sum(map(self.bytes, self._read(op, operand_types))) + self.bytes(result))
 
     def _read(self, op: str, operand_types: tuple[Type, ...]) -> tuple[Type, ...]:
         """The types of the operands whose values are read."""
@@ -174,13 +172,15 @@ class CostModel:
             return Work(1)
         return self.function(self.functions[str(body)]).times(self.length(count))
 
-    def _arithmetic(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> tuple[int, int]:
-        """The arithmetic of an operation, and that of products of matrices in it."""
+    def _arithmetic(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> Work:
+        """The arithmetic of an operation, without launches and traffic."""
         if op == "ein":
             price = self._ein(str(attrs[0]), read)
-            return price.flops, price.matrices
+            return Work(flops=price.flops, contracting=price.flops, matrices=price.matrices)
         flops = self._flops(op, attrs, read, result)
-        return flops, flops if op in CONTRACTIONS and _multiplies_matrices(op, read) else 0
+        if op not in CONTRACTIONS:
+            return Work(flops=flops)
+        return Work(flops=flops, contracting=flops, matrices=flops if _multiplies_matrices(op, read) else 0)
 
     def _flops(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> int:
         entries = [self.bytes(t) // 4 for t in (*read, result)]

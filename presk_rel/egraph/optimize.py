@@ -65,9 +65,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`fired` counts logged instances per rule, in the order of the rule table; `e_nodes` before and after; `gap` is 0
-    where the extraction is proven optimal; `stopped` says how saturation ended ("saturated", or the limit met), `cuts`
-    which phases ended before they were done, with the best that they had found."""
+    """`fired` counts logged instances per rule, in the order of the rule table; `e_nodes` before and after, with what
+    `contract` and `placement` add; `gap` is 0 where the extraction is proven optimal; `stopped` says how saturation
+    ended ("saturated", or the limit met), `cuts` which phases ended before they were done, with the best that they had
+    found."""
 
     before: Size
     after: Size
@@ -187,12 +188,13 @@ class _Optimizer:
         loaded = sums.loaded(terms, leaves)
         self.lap("encode")
         graph, instances, saturation = self.saturated(terms, loaded, equal)
-        known = len(terms)
+        known, saturated = len(terms), graph.size
         for instance in instances:
             closure.add(instance)
         if self.contracts:
             graph = contracted(graph, terms, closure, Weights(terms, self.model))
         graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]), self.budget)
+        saturation.after += graph.size - saturated
         canonicalize(terms, closure, known)
         self.lap("close")
         found = self.extracted(graph, terms, start, parts)
@@ -297,9 +299,7 @@ class _Optimizer:
         """The figures of the entry, the first part, with the bodies that are given."""
         functions = {**self.flat.functions, **{p.name: p.original for p in parts}}
         work: Work = replace(self.model, functions=functions).function(parts[0].original)
-        return Size(
-            sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes, work.contracting
-        )
+        return Size(sum(len(p.original.bindings) for p in parts), work.kernels, work.flops, work.bytes, work.matrices)
 
 
 def part_proof(closure: Closure, start: Part, result: _Result | None) -> Proof:

@@ -35,6 +35,11 @@ class Graph:
     types: list[TypeId]
     of_term: dict[TermId, ClassId]
 
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return sum(map(len, self.nodes))
+
 
 def read_graph(session: Session, reading: Reading) -> Graph:
     """Classes in the engine's order; a class without a type, and a node that mentions one, is left out."""

@@ -13,6 +13,9 @@ from math import prod
 Label = object
 """What names an axis of a contraction."""
 
+FEW = 512
+"""Entries of which a batch of dots is the faster way, being one launch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Factor:
@@ -62,7 +65,8 @@ def contraction(factors: Sequence[Factor], result: tuple[Label, ...], line: Line
         read = {*result, *(n for f in rest for n in f.labels)}
         done, other = _summed(done, {*read, *other.labels}, line), _summed(other, {*read, *done.labels}, line)
         kept = result if not rest else tuple(dict.fromkeys(n for n in (*done.labels, *other.labels) if n in read))
-        text, sizes = _product(done, other, kept, onto)
+        rows = onto is None and _of_rows(done, other, kept)
+        text, sizes = _rows(done, other, kept, line) if rows else _product(done, other, kept, onto)
         done = Factor(line(text) if rest else text, sizes, kept)
         if not rest:
             return text
@@ -99,6 +103,24 @@ def _product(x: Factor, y: Factor, result: tuple[Label, ...], onto: Onto | None)
         text += f".reshape({full})"
     order = tuple(made.index(n) for n in result)
     return (text if order == tuple(range(len(order))) else f"{text}.permute({order})"), sizes
+
+
+def _of_rows(x: Factor, y: Factor, result: tuple[Label, ...]) -> bool:
+    """Whether both have the same axes, of which some are kept, and more than a few entries."""
+    summed = [n for n in x.labels if n not in result]
+    return set(x.labels) == set(y.labels) and 0 < len(summed) < len(x.labels) and prod(x.sizes) > FEW
+
+
+def _rows(x: Factor, y: Factor, result: tuple[Label, ...], line: Line) -> tuple[str, tuple[int, ...]]:
+    """The rows of x with those of y: a product and its sum, which is many times as fast as a batch of dots."""
+    order = tuple(y.labels.index(n) for n in x.labels)
+    turned = y.name if order == tuple(range(len(order))) else f"{y.name}.permute({order})"
+    entries = line(f"torch.mul({x.name}, {turned})")
+    text = f"torch.sum({entries}, {tuple(i for i, n in enumerate(x.labels) if n not in result)})"
+    made = [n for n in x.labels if n in result]
+    places = tuple(made.index(n) for n in result)
+    sizes = tuple(x.length(n) for n in result)
+    return (text if places == tuple(range(len(places))) else f"{text}.permute({places})"), sizes
 
 
 def _first(result: tuple[Label, ...], x: Factor, y: Factor) -> bool:
