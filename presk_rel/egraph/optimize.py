@@ -354,7 +354,9 @@ def decoded_function(
 
 
 def _recognised(closure: Closure) -> list[Instance]:
-    return [i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "contract", "merge")]
+    return [
+        i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "contract", "merge")
+    ]
 
 
 def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:

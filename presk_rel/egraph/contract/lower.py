@@ -39,5 +39,5 @@ def _lower(terms: Terms, unfold: Unfolder, term: TermId) -> TermId:
         spec = unfold.spec(term)
         same = unfold.ein(EinSpec(spec.operands[::-1], spec.result), args[::-1], head.type)
         unfold.say("ein.first-2-1", term, same)
-    unfold.say(f"{other.op}.ein", made, same)
+    unfold.say(f"{other.op}.as-ein", made, same)
     return made

@@ -102,7 +102,7 @@ class Unfolder:
         called = {a: x.name for labels, t in zip(product.factors, read, strict=True)
                   for a, x in zip(labels, self.shape(self.terms.type[t]), strict=True)}  # fmt: skip
         spec = named(product.factors, product.result, called, self.shape(head.type))
-        return self.say(f"{head.op}.ein", term, self.ein(spec, read, head.type))
+        return self.say(f"{head.op}.as-ein", term, self.ein(spec, read, head.type))
 
     def inlined(self, whole: TermId, at: int, part: Expr) -> TermId:
         """A contraction with its factor number `at` read."""

@@ -20,7 +20,7 @@ def _rule(name: str, left: str, right: str, law: str) -> Rule:
 
 
 _MEANINGS = tuple(
-    _rule(f"{op}.ein", f"({op}{attr} {operands})", f"(ein :spec r {factors})", law)
+    _rule(f"{op}.as-ein", f"({op}{attr} {operands})", f"(ein :spec r {factors})", law)
     for op, attr, operands, factors, law in (
         ("dot", "", "x y", "x y", "the sum over the last axis of x and the first of y of their product"),
         ("dot_vjp_l", "", "x y", "x y", "the sum over the last axes of both of their product"),

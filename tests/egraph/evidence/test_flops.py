@@ -1,4 +1,4 @@
-"""Contractions after optimization: never more arithmetic than before, nor than backward passes derived by
+"""Products of matrices after optimization: never more arithmetic than before, nor than backward passes derived by
 hand, both counted by `torch.utils.flop_counter` while they run."""
 
 from __future__ import annotations
