@@ -192,7 +192,7 @@ class _Optimizer:
         for instance in instances:
             closure.add(instance)
         if self.contracts:
-            graph = contracted(graph, terms, closure, Weights(terms, self.model))
+            graph = contracted(graph, terms, closure, Weights(terms, self.model), self.budget)
         graph = placed(graph, terms, closure, lambda t: self.model.bytes(terms.table.types[t]), self.budget)
         saturation.after += graph.size - saturated
         canonicalize(terms, closure, known)
