@@ -65,6 +65,11 @@ fn twice(θ : params Net, x : ℝ[..., model: D], v : ℝ[..., model: D], k : ke
 
 fn one(θ : params Net, x : ℝ[model: D], k : key) -> params Net uses Rand = slope(θ, x, k)
 
+fn square(θ : params Net, x : ℝ[D, model: D], k : key) -> params Net uses Rand = slope(θ, x, k)
+
+fn named{S : Shape, T : Shape}(θ : params Net, x : ℝ[S, model: D], y : ℝ[T, model: D], k : key)
+    -> params Net uses Rand = grad(λ θ. loss(θ, x, x, k) * loss(θ, y, y, k))(θ)
+
 fn ranks(θ : params Net, x : ℝ[batch: 2, model: D], y : ℝ[batch: 1, heads: 2, D, model: D], k : key)
     -> (params Net, params Net) uses Rand = (slope(θ, x, k), slope(θ, y, k))
 """
@@ -77,6 +82,8 @@ CASES = [
     ("curvature", {"x": TWO}),
     ("twice", {"x": TWO, "v": TWO}),
     ("one", {}),
+    ("square", {}),
+    ("named", {"x": ONE, "y": TWO}),
     ("ranks", {}),
 ]
 
@@ -115,7 +122,9 @@ def compare(entry: str, given: dict[str, str], mode: Any, path: str) -> None:
     assert reals(found) == pytest.approx([float(t) for t in expected], rel=1e-11, abs=1e-11)
 
 
-@pytest.mark.parametrize("entry", ["slope", "captured", "pulled", "pushed", "curvature", "one", "ranks"])
+@pytest.mark.parametrize(
+    "entry", ["slope", "captured", "pulled", "pushed", "curvature", "one", "square", "named", "ranks"]
+)
 def test_the_optimization_is_proven(entry: str, path: str) -> None:
     verdict = Session(path).verified(entry, {"D": 2})
     assert verdict.reasons == ()

@@ -69,7 +69,7 @@ forms = st.builds(
     linear, st.lists(st.tuples(st.sampled_from(DIMS), rationals), max_size=3), rationals
 )  # fmt: skip
 axes = st.lists(st.builds(Axis, st.none() | AXES, forms), max_size=3).map(tuple)
-shapes = st.builds(Shape, st.sampled_from([None, None, "...", "S"]), axes)
+shapes = st.builds(Shape, st.none(), axes) | st.builds(Shape, st.sampled_from(["...", "S"]), axes, axes)
 instances = st.recursive(
     st.builds(Applied, MODULES, st.lists(forms, max_size=2).map(tuple)),
     lambda inner: st.builds(Stacked, forms, inner) | st.builds(Composed, inner, inner),

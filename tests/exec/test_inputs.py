@@ -302,3 +302,30 @@ def test_stacks_and_compositions_are_what_the_lowered_init_gives():
         assert (array == drawn[path]).all()
     assert made["layers.w"].shape == (3, 2, 2)
     assert (made["layers.w"][0] != made["layers.w"][1]).any()
+
+
+# ------------------------------------------------------------------------------------- axes before any number of others
+
+OPEN = """
+fn same{L D}(h : ℝ[L, ..., D], x : ℝ[..., D]) -> (ℝ[L, ..., D], ℝ[..., D]) {
+  y : (ℝ[L, ..., D], ℝ[..., D]) = (h, x)
+  return y
+}
+"""
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 1)])
+def test_a_stack_of_any_number_of_leading_axes_says_its_count_and_these(lead: tuple[int, ...]) -> None:
+    result = run_exact(program(OPEN), "same", {"h": np.ones((3, *lead, 2))}, {})
+    assert dict(result.dims) == {"L": 3, "D": 2}
+    assert [leaf.axes for _, leaf in leaves(result.value) if isinstance(leaf, Tensor)] == [
+        tuple((None, n) for n in (3, *lead, 2)),
+        tuple((None, n) for n in (*lead, 2)),
+    ]
+
+
+def test_a_stack_with_too_few_axes_or_other_leading_ones_is_refused() -> None:
+    assert "at least 2 axes" in message(refused(OPEN, {"h": np.ones(3)}, "same"))
+    error = refused(OPEN, {"h": np.ones((3, 4, 2)), "x": np.ones((5, 2))}, "same")
+    assert code(error) == "E7015"
+    assert "`...` stands for [4] and for [5]" in message(error)
