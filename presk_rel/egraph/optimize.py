@@ -20,6 +20,7 @@ from presk_rel.egraph.chains import shortened
 from presk_rel.egraph.choices import Weights, choices, choices_of, chosen_terms, loaded_args
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.commute import commuted
+from presk_rel.egraph.contract.common import grouped
 from presk_rel.egraph.contract.contracted import contracted
 from presk_rel.egraph.contract.lower import lowered
 from presk_rel.egraph.cost import CostModel, Work
@@ -183,6 +184,8 @@ class _Optimizer:
         self.lap("recognise")
         leaves = [t for part in parts for t in part.spine.leaves]
         sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
+        if self.contracts:
+            grouped(terms, closure, sums)
         start = sums.start(terms, leaves)
         equal = sums.pairs(terms, leaves, commuted(terms, closure))
         loaded = sums.loaded(terms, leaves)

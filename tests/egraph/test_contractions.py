@@ -294,6 +294,27 @@ FORMS = [
         ["sub", "ein"],
     ),
     (
+        "a common factor of terms far apart",
+        "a * x + y + b * x",
+        "a : ℝ[n: N], b : ℝ[n: N], x : ℝ[n: N], y : ℝ[n: N]",
+        "n: N",
+        ["add", "mul", "add"],
+    ),
+    (
+        "a common denominator of terms far apart",
+        "a / x - y + b / x",
+        "a : ℝ[n: N], b : ℝ[n: N], x : ℝ[n: N], y : ℝ[n: N]",
+        "n: N",
+        ["add", "div", "sub"],
+    ),
+    (
+        "a common operand of contractions far apart",
+        "x · w - y + x · v",
+        "x : ℝ[a: N, b: M], w : ℝ[b: M, c: 3], v : ℝ[b: M, c: 3], y : ℝ[a: N, c: 3]",
+        "a: N, c: 3",
+        ["add", "dot", "sub"],
+    ),
+    (
         "an ein that is a product entry by entry",
         "ein[a, b](x * w) / w",
         "x : ℝ[a: N, b: M], w : ℝ[a: N]",
