@@ -387,3 +387,24 @@ def test_forms(body: str, params: str, result: str, expected: list[str], tmp_pat
     before, after = found.report.before, found.report.after
     assert (after.kernels, after.flops, after.bytes) <= (before.kernels, before.flops, before.bytes)
     assert session.verified("f", {}).reasons == ()
+
+
+def test_what_is_repeated_along_no_other_factor_is_left_alone():
+    """Inside the product with a number nothing else has the axes, only further out."""
+    program = read(
+        "fn f(c : ℝ[], s : ℝ[], y : ℝ[i: 9, k: 4]) -> ℝ[k: 4] {\n"
+        "z : ℝ[i: 9] = zeros\nb : ℝ[i: 9] = broadcast_like c, z\nm : ℝ[i: 9] = mul b, s\n"
+        "r : ℝ[k: 4] = dot m, y\nreturn r\n}\n"
+    )
+    done = optimize(program, "f")
+    assert check(done.proof, RULES, program, done.program) == []
+
+
+def test_what_is_repeated_along_no_axis():
+    program = read(
+        "fn f(x : ℝ[3, j: 4], t : ℝ[i: 3, j: 4]) -> ℝ[i: 3] {\n"
+        "b : ℝ[i: 3, j: 4] = broadcast_like x, t\nm : ℝ[i: 3, j: 4] = mul b, b\nr : ℝ[i: 3] = sum axis j m\n"
+        "return r\n}\n"
+    )
+    done = optimize(program, "f")
+    assert check(done.proof, RULES, program, done.program) == []

@@ -4,6 +4,7 @@ which they come first, where the rules of the e-graph make one product of them."
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.language import Terms
@@ -26,8 +27,12 @@ def grouped(terms: Terms, closure: Closure, sums: Sums) -> None:
         group = _group(terms, list(reader.parts(t)))
         if len(group) < 2 or _together(terms, reader, t, group):
             continue
-        writer = Writer(terms, closure, reader, lambda p, g=group: (int(p not in g), p))
+        writer = Writer(terms, closure, reader, partial(_rank, group))
         sums.equal.append((t, writer.normal(t)))
+
+
+def _rank(first: frozenset[TermId], term: TermId) -> tuple[int, int]:
+    return (int(term not in first), term)
 
 
 def _group(terms: Terms, parts: list[TermId]) -> frozenset[TermId]:

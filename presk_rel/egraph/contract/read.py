@@ -153,9 +153,31 @@ class Reader:
             known = dict(zip(product.result, labels, strict=True))
             inner = [tuple(known[a] if a in known else known.setdefault(a, next(fresh)) for a in x)
                      for x in product.factors]  # fmt: skip
+            if not self.spreads(part.parts, inner):
+                return None
             stack += list(zip(part.parts, inner, strict=True))[::-1]
         axes = {a: axis for c, labels in reversed(factors) for a, axis in self.axes(c, labels)}
         return Flat(tuple(factors), result, axes) if len(factors) <= MOST and spread <= axes.keys() else None
+
+    def spreads(self, parts: tuple[ClassId | Reading, ...], labels: list[Labels]) -> bool:
+        """Whether what is repeated among the operands of one operation is so along axes of its other operands, one
+        after the other, the last one first: as `unfold` takes repetitions out."""
+        now = list(labels)
+        for i in reversed(range(len(parts))):
+            now[i] = self.repeated(parts[i], labels[i])
+            others = {a for k, x in enumerate(now) if k != i for a in x}
+            if not set(labels[i]) - set(now[i]) <= others:
+                return False
+        return True
+
+    def repeated(self, part: ClassId | Reading, labels: Labels) -> Labels:
+        """The labels of what an operand repeats, or its own."""
+        while isinstance(part, Reading) and self.op(part.node) == "broadcast_like":
+            product = cast("Product", self.product(part.node))
+            known = dict(zip(product.result, labels, strict=True))
+            labels = tuple(known[a] for a in product.factors[0])
+            part = part.parts[0]
+        return labels
 
     def axes(self, class_: ClassId, labels: Labels) -> Iterator[tuple[Label, Axis]]:
         ty = self.terms.table.types[self.graph.types[class_]]

@@ -89,7 +89,7 @@ RULES: tuple[Rule, ...] = (
         for at in range(outer)
         for inner in range(1, MOST + 2 - outer)
     ),
-    *(_spread(count, at) for count in range(2, MOST + 1) for at in range(count)),
+    *(_spread(count, at) for count in range(1, MOST + 1) for at in range(count)),
     *(_turned(count, at) for count in range(1, MOST + 1) for at in range(count)),
     *(_common(op, sign, count) for op, sign in (("add", "+"), ("sub", "-")) for count in range(1, 4)),
 )
