@@ -8,6 +8,8 @@ decide which program is chosen, never whether it is right.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil, prod
 
@@ -217,12 +219,30 @@ class CostModel:
         types = {p.name: p.type for p in function.params} | {b.name: b.type for b in function.bindings}
         total = Work()
         views = lying_stacks(function, self.modules, self.items)
+        biases = self._biases(function, types)
         for b in function.bindings:
             if b.name in views:
                 continue
             name, attrs = operation(b.op)
-            total += self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
+            work = self.work(name, attrs, tuple(types[v] for v in operands(b.op)), b.type)
+            total += self.bias(work, biases[b.name]) if b.name in biases else work
         return total
+
+    def bias(self, work: Work, ty: Type) -> Work:
+        """The work of adding what is smaller, of this type, to a contraction as that is written: only it is read."""
+        return Work(0, work.flops, self.bytes(ty))
+
+    def _biases(self, function: Function, types: Mapping[str, Type]) -> dict[str, Type]:
+        """The sums of a contraction of stacks, which nothing else reads, and something smaller, with the type of that.
+        (`linear` is the same without stacks.)"""
+        uses = Counter(v for b in function.bindings for v in operands(b.op))
+        made = {b.name for b in function.bindings if isinstance(b.op, Prim) and b.op.op == "ein" and uses[b.name] == 1}
+        found: dict[str, Type] = {}
+        for b in function.bindings if made else ():
+            if isinstance(b.op, Prim) and b.op.op == "add" and b.op.args[0] in made - {function.ret}:
+                small = types[b.op.args[1]]
+                found |= {b.name: small} if self.bytes(small) < self.bytes(b.type) else {}
+        return found
 
 
 def _rank(ty: Type) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.choices import Weights
 from presk_rel.egraph.closure import Closure
-from presk_rel.egraph.cost import LAUNCH, CostModel
+from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel
 from presk_rel.egraph.extract import Choice, Choices, extract
 from presk_rel.egraph.fusion.roles import ROLES
 from presk_rel.egraph.language import INPUT, Terms
@@ -264,9 +264,14 @@ class _Merger:
         """One way, `t`, to compute the term `own`."""
         args = self.terms.args[t]
         view = self.terms.op(t).op == "stack_params" and self.lies(args)
-        cost = 2 if view else weights.units(self.terms.head[t], tuple(self.terms.type[a] for a in args))
+        cost = (
+            2
+            if view or t in self.laws.sums
+            else weights.units(self.terms.head[t], tuple(self.terms.type[a] for a in args))
+        )
         if t != own and own in self.epilogue and self.terms.op(t).op == "slice_params":
-            cost += 4 * LAUNCH
+            own_type = self.terms.table.types[self.terms.type[own]]
+            cost += 4 * (LAUNCH + 2 * BYTE * self.model.bytes(own_type))  # written, and read by another launch
         return Choice(cost + (t != own), frozenset(self.read(t)), t)
 
     def lies(self, parts: Sequence[TermId]) -> bool:

@@ -23,11 +23,13 @@ Ways = list[tuple[TermId, TermId]]
 
 @dataclass(slots=True)
 class Laws:
-    """`stacks` are those that were made, by their parts."""
+    """`stacks` are those that were made, by their parts; `sums` those of a contraction of stacks and biases, which is
+    one operation as `linear` is."""
 
     terms: Terms
     closure: Closure
     stacks: dict[tuple[TermId, ...], TermId] = field(default_factory=dict[tuple[TermId, ...], TermId])
+    sums: set[TermId] = field(default_factory=set[TermId])
 
     # ------------------------------------------------------------------------------------------------ merging
 
@@ -118,7 +120,9 @@ class Laws:
         self.say("linear.definition", self.make("add", own, self.contraction(p), p.bias))
         added = self.make("add", own, sliced, self.part(biases, k, p.bias))
         (whole,) = self.terms.args[sliced]
-        return self.say("add.slices", added, u=self.inferred("add", (), whole, biases))
+        found = self.say("add.slices", added, u=self.inferred("add", (), whole, biases))
+        self.sums.update(self.terms.args[found])
+        return found
 
     # ------------------------------------------------------------------------------------------------ stacks
 

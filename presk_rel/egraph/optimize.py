@@ -280,13 +280,18 @@ class _Optimizer:
         return found
 
     def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
-        """The function that was chosen, where it is better."""
-        decoded, gap = decoded_function(
-            part, closure, graph, extraction, self.rules, self.model, self.budget.limits.solver
-        )
+        """The function that was chosen, where it is better; else the function as it was, with contractions merged."""
+        limit = self.budget.limits.solver
+        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, self.model, limit)
+        if not self.better(part, decoded):
+            decoded, gap = merged_function(part, closure, part.encoded.root, self.model, limit)
+        if not self.better(part, decoded):
+            return _Result(part, part.function, None)
+        return _Result(part, decoded.function, decoded, gap)
+
+    def better(self, part: Part, decoded: Decoded) -> bool:
         before, after = self.model.function(part.function), self.model.function(decoded.function)
-        better = (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
-        return _Result(part, decoded.function, decoded, gap) if better else _Result(part, part.function, None)
+        return (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
 
     def proof(self, closure: Closure, given: list[Part], results: list[_Result]) -> Proof:
         """The proof of the entry with those of the bodies: of the given ones, then of the new ones."""
@@ -348,8 +353,16 @@ def decoded_function(
     for t in parts.builders:
         new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
     canonicalize(terms, closure, known)
-    recognised = recognise(terms, closure, new[part.root], rules, first=False)
-    whole = merged(terms, closure, recognised, model, limit)
+    return merged_function(part, closure, recognise(terms, closure, new[part.root], rules, first=False), model, limit)
+
+
+def merged_function(
+    part: Part, closure: Closure, root: TermId, model: CostModel, limit: float
+) -> tuple[Decoded, float]:
+    """A term as a function, with contractions merged where that pays, and the gap of that choice."""
+    terms = part.encoded.terms
+    known = len(terms)
+    whole = merged(terms, closure, root, model, limit)
     canonicalize(terms, closure, known)
     decoded = decode(part.function, part.encoded, closure, whole.root)
     canonicalize(terms, closure, known)
