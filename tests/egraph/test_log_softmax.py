@@ -20,46 +20,46 @@ type R = ℝ[batch: B]
 type I = idx[V][batch: B]
 """
 
-FORMS: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
-    "logsumexp": ("x : X", "sum(log(sum(axis vocab, exp(x))))", ("logsumexp", "sum"), ("softmax",)),
+FORMS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "logsumexp": ("x : X", "sum(log(sum(axis vocab, exp(x))))", "logsumexp", ("softmax",)),
     "quotient": (
         "x : X, t : X",
         "sum(t * (exp(x) / sum(axis vocab, exp(x))))",
-        ("softmax", "mul", "sum"),
+        "softmax",
         ("softmax", "softmax_vjp"),
     ),
     "difference": (
         "x : X, t : X",
         "sum(t * (x - log(sum(axis vocab, exp(x)))))",
-        ("log_softmax", "mul", "sum"),
+        "log_softmax",
         ("log_softmax", "log_softmax_vjp"),
     ),
     "shifted": (
         "x : X, t : X, m : R",
         "sum(t * ((x - m) - log(sum(axis vocab, exp(x - m)))))",
-        ("log_softmax", "mul", "sum"),
+        "log_softmax",
         ("log_softmax", "log_softmax_vjp"),
     ),
     "logarithm": (
         "x : X, t : X",
         "sum(t * log(softmax(axis vocab, x)))",
-        ("log_softmax", "mul", "sum"),
+        "log_softmax",
         ("log_softmax", "log_softmax_vjp"),
     ),
     "picked": (
         "x : X, i : I",
         "0 - sum(one_hot(i) * log(softmax(axis vocab, x)))",
-        ("cross_entropy", "sum"),
+        "cross_entropy",
         (),
     ),
     "picked-by-row": (
         "x : X, i : I",
         "sum(sum(axis vocab, one_hot(i) * (x - log(sum(axis vocab, exp(x))))))",
-        ("cross_entropy", "sum", "neg"),
+        "cross_entropy",
         (),
     ),
 }
-"""Parameters, the form, the operations of the value, and those of the gradient in x (none: not said)."""
+"""Parameters, the form, what it is recognised as, and the operations of the gradient in x (none: not said)."""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,9 @@ def agree(session: Session, entry: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_is_recognised(session: Session, name: str) -> None:
     entry = name.replace("-", "_")
-    assert tuple(operations(session, entry)) == FORMS[name][2]
+    found = operations(session, entry)
+    assert FORMS[name][2] in found
+    assert not set(found) & {"exp", "log", "div", "one_hot"}
     agree(session, entry)
 
 

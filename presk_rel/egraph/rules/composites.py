@@ -164,7 +164,11 @@ _ALONG = "(without-axis a t d)"
 _SOFTMAX, _LOGS = "(softmax :type t :axis a x)", "(log_softmax :type t :axis a x)"
 _THROUGH_SUM = f"(neg :type d (sum_to :type d (mul :type t c (div :type t {_SOFTMAX} {_SUM})) r))"
 _ONE_HOT = ("(last-of a t)", "(typed (cross_entropy x i) d)", _ALONG)
-_PICKED = {"": _LOGS, "-written": f"(log :type t {_SOFTMAX})"}
+_PICKED = {
+    "": _LOGS,
+    "-of-softmax": f"(log :type t {_SOFTMAX})",
+    "-of-logsumexp": "(sub :type t x (logsumexp :type d :axis a x))",
+}
 
 _SOFTMAXES = (
     _softmax(
