@@ -365,7 +365,7 @@ class Session:
         from presk_rel.core.core_facts import core_facts, core_spans
         from presk_rel.core.findings import report_core
         from presk_rel.elab.files import span_order
-        from presk_rel.elab.unused import report_unused
+        from presk_rel.elab.unused import report_hidden, report_unused
         from presk_rel.rules.analysis import analyse_core
 
         program = self._as_written()
@@ -376,7 +376,8 @@ class Session:
                 said = [d for d in said if d.code == "E3001"]
             else:
                 place = span_order(self.loaded.files)
-                said = sorted([*report_unused(self.names).items, *said], key=lambda d: place(d.span))
+                named = [*report_unused(self.names).items, *report_hidden(self.names).items]
+                said = sorted([*named, *said], key=lambda d: place(d.span))
             self._take(Diagnostics(said))
         return analysis
 

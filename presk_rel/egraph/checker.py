@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from presk_rel.core.ir import Attr, Program
 from presk_rel.core.prims import PRIMS
@@ -163,6 +163,8 @@ class _Checker:
                 return self.congruence_problem(step, lemma)
             case FoldStep():
                 return self.fold_problem(step)
+            case _:
+                assert_never(step)
 
     def congruence_problem(self, step: CongruenceStep, lemma: int) -> str | None:
         before, after = self.proof.terms[step.before], self.proof.terms[step.after]

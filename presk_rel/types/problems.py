@@ -15,13 +15,14 @@ class TooLarge(Exception):
 
 @record
 class Mismatch:
-    """Two types that do not agree: the innermost parts that differ, and the lengths where it is lengths. `whole`: the
-    parts are the types themselves, so naming them again says nothing."""
+    """Two types that do not agree: the innermost parts that differ, and the lengths where it is lengths, of the axis
+    `axis` if it has a name. `whole`: the parts are the types themselves, so naming them again says nothing."""
 
     left: str
     right: str
     lengths: tuple[Linear, Linear] | None = None
     whole: bool = False
+    axis: str | None = None
 
 
 @record

@@ -7,7 +7,7 @@ here: a failure is a `Mismatch`, whose `lengths` name the equation that fails, i
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from presk_rel.diagnostics import Span
 from presk_rel.diagnostics.record import mutable
@@ -264,7 +264,8 @@ class Unifier:
     def _unify_axis(self, a: Axis, b: Axis) -> Mismatch | None:
         if a.name is not None and b.name is not None and a.name != b.name:
             return Mismatch(f"the axis {a.name}", f"the axis {b.name}")
-        return self.unify_length(a.length, b.length)
+        failed = self.unify_length(a.length, b.length)
+        return None if failed is None else replace(failed, axis=a.name or b.name)
 
     # --------------------------------------------------------------------------------------------------- types
 

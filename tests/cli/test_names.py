@@ -67,3 +67,15 @@ def test_core_of_files_of_any_name_is_read_again(main: str, tmp_path: Path) -> N
     assert "_2x.f" in core and "my_lib.f" in core
     (tmp_path / "m.core").write_text(core, "utf-8")
     assert presk("dump", str(tmp_path / "m.core"), "--stage", "core").out == core
+
+
+def test_a_value_that_hides_a_constant_is_warned_of_and_a_dimension_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "hide.psk"
+    path.write_text(
+        "const D : nat = 4\nmodule M{D : dim} {\n  param w : ℝ[D]\n  fn apply(x : ℝ[]) -> ℝ[] = x * sum(w)\n}\n"
+        "fn f(D : ℝ[]) -> ℝ[] = D * D\nfn g(x : ℝ[]) -> ℝ[] =\n  let D = x * x\n  D\n",
+        encoding="utf-8",
+    )
+    ran = presk("check", str(path))
+    assert ran.status == 0 and ran.err.count("[W1006] Warning: `D` hides the constant of that name") == 2
+    assert f"{path}:6:6" in ran.err and f"{path}:8:7" in ran.err

@@ -234,3 +234,10 @@ def test_real_injects() -> None:
     assert result("real(A)") == "ℝ[]"
     assert body("real(x)", x="ℝ[A]").codes == ["E2005"]
     assert body("real(k)", k="key").codes == ["E2005"]
+
+
+def test_lengths_that_differ_are_said_to_be_of_their_axis():
+    checked = check("fn f(x : ℝ[batch: 2, seq: 3], y : ℝ[batch: 2, seq: 4]) -> ℝ[batch: 2, seq: 3] = x + y\n")
+    assert checked.only.message.endswith(": on the axis seq, `3 = 4` does not hold")
+    checked = check("dim B\ndim D\nfn f(x : ℝ[batch: B, 3]) -> ℝ[batch: D, 3] = x\n")
+    assert ": on the axis batch, `B = D` fails for " in checked.only.message

@@ -1,4 +1,4 @@
-"""W1001 … W1005: what is declared and never used."""
+"""W1001 … W1006: what is declared and never used, and what hides a constant."""
 
 from __future__ import annotations
 
@@ -52,5 +52,13 @@ PAGES: Final = (
         "No function reads this parameter of a module: it would be drawn, stored and never trained." + _EXEMPT,
         "module Linear {\n  param w, b : ℝ[3]\n  fn apply(x : ℝ[3]) -> ℝ[3] = x * w\n}\n",
         "module Linear {\n  param w, b : ℝ[3]\n  fn apply(x : ℝ[3]) -> ℝ[3] = x * w + b\n}\n",
+    ),
+    _page(
+        "W1006",
+        "name that hides a constant",
+        "A parameter, a `let` or a lambda's variable has the name of a constant of the file: in its scope the name is "
+        "that value, no longer the constant's number, which is easily overlooked.",
+        "const H : nat = 4\n\nfn f(H : ℝ[], x : ℝ[4]) -> ℝ[] = H * sum(x)\n",
+        "const H : nat = 4\n\nfn f(h : ℝ[], x : ℝ[H]) -> ℝ[] = h * sum(x)\n",
     ),
 )

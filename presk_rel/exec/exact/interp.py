@@ -33,7 +33,7 @@ from presk_rel.core.ir import (
     operands,
 )
 from presk_rel.diagnostics import PreskBug
-from presk_rel.elab.ty import Idx, Mask, Real, TupleOf, Type
+from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type, field_type
 from presk_rel.exec.exact.kernel import Kernel, Site
 from presk_rel.exec.exact.rows import ROWS
 from presk_rel.exec.exact.rows_values import draw
@@ -46,6 +46,7 @@ from presk_rel.exec.values import (
     MaskTensor,
     RunAxes,
     Tensor,
+    TreeValue,
     TupleValue,
     Value,
     shape_of,
@@ -119,7 +120,7 @@ class Interpreter:
             value = frame.values[frame.fn.ret]
             frames.pop()
             if not frames:
-                return value
+                return self._declared(value, frame.fn.result, frame.env, name)
             self._deliver(frames, value)
 
     # ------------------------------------------------------------------------------------------------- activations
@@ -161,6 +162,19 @@ class Interpreter:
                 return TupleValue(tuple(self._named(v, t, env, where) for t, v in zip(types, items, strict=True)))
             case _:
                 return value
+
+    def _declared(self, value: Value, ty: Type, env: Env, where: str) -> Value:
+        """As `_named`, in trees too: inside the program a field has the names of the binding that reads it."""
+        match ty, value:
+            case Params(instance), TreeValue(fields):
+                modules = self.program.modules
+                typed = ((n, v, field_type(modules, instance, n)) for n, v in fields.items())
+                return TreeValue({n: self._declared(v, t or ty, env, where) for n, v, t in typed})
+            case TupleOf(types), TupleValue(items) if len(types) == len(items):
+                parts = zip(types, items, strict=True)
+                return TupleValue(tuple(self._declared(v, t, env, where) for t, v in parts))
+            case _:
+                return self._named(value, ty, env, where)
 
     # -------------------------------------------------------------------------------------------------- operations
 

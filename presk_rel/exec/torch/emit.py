@@ -22,7 +22,7 @@ from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.library import prepared
-from presk_rel.exec.torch.nodes import Branch, Node, Single, built, groups, named, operands_of, with_operands
+from presk_rel.exec.torch.nodes import Branch, Node, Single, built, declared, groups, named, operands_of, with_operands
 from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host, sliced_stacks
@@ -358,7 +358,7 @@ def emit(
             return Single(operand)
 
         s.nodes[p.name] = built(program.modules, p.type, leaf)
-    result = emitter.bindings(s, function)
+    result = declared(program.modules, emitter.bindings(s, function), function.result)
     leaves, slices = list(operands_of(result)), ()
     if machine:
         leaves, slices = sliced_stacks(s.lines, leaves)

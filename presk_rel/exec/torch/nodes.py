@@ -83,6 +83,14 @@ def named(node: Node, ty: Type) -> Node:
             return node
 
 
+def declared(modules: dict[str, ModuleDef], node: Node, ty: Type) -> Node:
+    """As `named`, in trees too: a field of a result has the axis names that its module declares."""
+    if isinstance(node, Branch) and isinstance(ty, Params | TupleOf):
+        types = dict(parts_of(modules, ty))
+        return Branch(node.type, tuple((k, declared(modules, v, types.get(k, node.type))) for k, v in node.parts))
+    return named(node, ty)
+
+
 def groups(nodes: Iterable[Node], *, whole: bool = False) -> list[tuple[int, ...]]:
     """Which leaves lie in one flat tensor: those of a parameter tree. Leaves are numbered in order, without those of
     the host unless `whole`; then only trees are listed, else every other leaf is one alone."""

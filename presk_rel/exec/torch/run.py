@@ -24,7 +24,7 @@ from presk_rel.exec.torch.inductor import Code, Result, Runner, Status, Tier, au
 from presk_rel.exec.torch.layouts import Array
 from presk_rel.exec.torch.loaded import Loaded, loaded
 from presk_rel.exec.torch.nodes import Branch, Node, Single, operands_of
-from presk_rel.exec.torch.operand import Operand
+from presk_rel.exec.torch.operand import Operand, run_axes
 from presk_rel.exec.torch.parts import on_host
 from presk_rel.exec.values import (
     HyperValue,
@@ -227,14 +227,14 @@ def _leaf(found: Any, operand: Operand, env: Env) -> Value:
         return StackValue(tuple(KeyValue(key_bytes(k)) for k in found))
     if isinstance(operand.type, Hyper):
         return HyperValue(operand.type.kind, Fraction(found))
-    host = found.detach().to(device="cpu")
+    host, run = found.detach().to(device="cpu"), run_axes(operand.type, env)
     match operand.type:
         case Idx(bound):
-            return IndexTensor(length(bound, env, "the result"), operand.axes, host.numpy())
+            return IndexTensor(length(bound, env, "the result"), run, host.numpy())
         case Mask():
-            return MaskTensor(operand.axes, host.numpy())
+            return MaskTensor(run, host.numpy())
         case _:
-            return Tensor(operand.axes, host.double().numpy())
+            return Tensor(run, host.double().numpy())
 
 
 def printable(value: Value) -> Value:

@@ -147,7 +147,8 @@ class Checker:
             return ("" if failed.whole else inner), None
         left, right = failed.lengths
         verdict = self.unifier.solver.prove(Equal(left, right)) if not _unknown(left, right) else None
-        text = f": `{show(str(left))} = {show(str(right))}`"
+        where = "" if failed.axis is None else f" on the axis {failed.axis},"
+        text = f":{where} `{show(str(left))} = {show(str(right))}`"
         if isinstance(verdict, Refuted):
             example = dict(verdict.counterexample)
             return (f"{text} {verdict}" if example else f"{text} does not hold"), example or None

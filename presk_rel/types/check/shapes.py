@@ -50,5 +50,5 @@ def _clash(c: Checker, s: Shape, t: Shape) -> Mismatch | None:
         if a.name is not None and b.name is not None and a.name != b.name:
             return Mismatch(f"the axis {a.name}", f"the axis {b.name}")
         if not c.unifier.same(a.length, b.length):
-            return Mismatch(str(a.length), str(b.length), (a.length, b.length))
+            return Mismatch(str(a.length), str(b.length), (a.length, b.length), axis=a.name or b.name)
     return None
