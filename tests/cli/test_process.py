@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -15,7 +16,7 @@ MAIN = "import sys; from presk_rel.cli import app; sys.argv = ['presk', *sys.arg
 FULL = Path("/dev/full")
 
 
-def process(code: str, *args: str, stdout: object = subprocess.PIPE) -> tuple[int, str]:
+def process(code: str, *args: str, stdout: int | TextIO = subprocess.PIPE) -> tuple[int, str]:
     ran = subprocess.run(
         [sys.executable, "-c", MAIN + code, *args], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
     )
