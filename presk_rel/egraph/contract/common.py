@@ -41,7 +41,7 @@ def _group(terms: Terms, parts: list[TermId]) -> frozenset[TermId]:
     for p in parts:
         for key in _factors(terms, p):
             having.setdefault(key, []).append(p)
-    return frozenset(max(having.values(), key=len, default=[]))
+    return frozenset(max(having.values(), key=len, default=list[TermId]()))
 
 
 def _factors(terms: Terms, term: TermId) -> Iterator[tuple[object, ...]]:

@@ -88,18 +88,19 @@ class Writer:
 
     def write(self, better: Better) -> None:
         class_ = better.reading.class_
-        new = self.written(class_, better.flat, better.plan)
+        views = better.saved <= 2 * len(better.reading.nodes())
+        new = self.written(class_, better.flat, better.plan, simple=views)
         if new is not None:
             self.unfold.equal(self.unfold.flat(self.read(better.reading)), new)
 
-    def written(self, class_: ClassId, flat: Flat, plan: Plan) -> TermId | None:
+    def written(self, class_: ClassId, flat: Flat, plan: Plan, *, simple: bool = False) -> TermId | None:
         """A sum of products that is to be a node of the class, and the flat `ein` that this node is. None where the
-        class has it."""
+        class has it; and where nothing is saved but views, an `ein` in place of what composites are made of."""
         head, parts = self.operation(
             self.operands(plan.order, flat), flat, Wanted(flat.result, self.graph.types[class_])
         )
         node = ENode(self.terms.intern(head), tuple(p.class_ for p in parts))
-        if node in self.graph.nodes[class_] or class_ in node.args:
+        if node in self.graph.nodes[class_] or class_ in node.args or (simple and head.op == "ein"):
             return None
         self.graph.nodes[class_].append(node)
         return self.unfold.flat(Expr(self.term(node), tuple(p.expr for p in parts)))
@@ -161,13 +162,14 @@ class Writer:
         result, own = wanted.labels, wanted.type
         if own is None:
             first = [a for a in parts[0].labels if a in parts[-1].labels]
-            made = dict.fromkeys([*first, *(a for p in parts for a in p.labels)])
-            result = tuple(a for a in made if a in wanted.labels)
+            every = dict.fromkeys([*first, *(a for p in parts for a in p.labels)])
+            result = tuple(a for a in every if a in wanted.labels)
         called = {a: axis.name for a, axis in flat.axes.items()}
         given = self.unfold.shape(own) if own is not None else tuple(Axis(None, flat.axes[a].length) for a in result)
         spec = named([p.labels for p in parts], result, called, given)
         if own is None:
-            axes = tuple(Axis(n, flat.axes[a].length) for n, a in zip(spec.result, result, strict=True))
+            made = ((n if n == called[a] else None, a) for n, a in zip(spec.result, result, strict=True))
+            axes = tuple(Axis(n, flat.axes[a].length) for n, a in made)
             own = table.intern(Real(Shape(None, axes)))
         return Head("ein", (str(spec),), own), parts
 
