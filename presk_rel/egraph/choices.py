@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.extract import Choice, Choices, ClassId
+from presk_rel.egraph.folds.residuals import stacks
 from presk_rel.egraph.language import INPUT, Encoded, HeadId, Terms
 from presk_rel.egraph.op_types import TypeId
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.snapshot import Graph
 from presk_rel.egraph.templates import shape_operands
+from presk_rel.smt.linear import Linear
 
 _BUILDERS = ("record", "tuple")
 
@@ -47,10 +49,12 @@ def loaded_args(terms: Terms, term: TermId) -> tuple[int, ...]:
 @dataclass(slots=True)
 class Weights:
     """Costs of e-nodes, four times the model's and 2 per binding: at equal cost fewer bindings win, and among those a
-    node of the start program over a new one."""
+    node of the start program over a new one. A fold also costs the stacks that it writes; only those of `bodies`,
+    where these are given, are choices."""
 
     terms: Terms
     model: CostModel
+    bodies: frozenset[str] | None = None
     _units: dict[tuple[HeadId, tuple[TypeId, ...]], int] = field(
         default_factory=dict[tuple[HeadId, tuple[TypeId, ...]], int]
     )
@@ -62,8 +66,17 @@ class Weights:
             types = self.terms.table.types
             h = self.terms.heads[head]
             work = self.model.work(h.op, h.attrs, tuple(types[t] for t in operands), types[h.type])
-            known = self._units[key] = 4 * work.units + (0 if h.op == INPUT else 2)
+            more = (
+                stacks(h.attrs[0], str(h.attrs[1]), types[h.type], self.model, scan=bool(h.attrs[3]))
+                if (h.op == "fold" and isinstance(h.attrs[0], Linear))
+                else 0
+            )
+            known = self._units[key] = 4 * (work.units + more) + (0 if h.op == INPUT else 2)
         return known
+
+    def is_choice(self, head: HeadId) -> bool:
+        h = self.terms.heads[head]
+        return h.op != "fold" or self.bodies is None or str(h.attrs[1]) in self.bodies
 
 
 def choices(graph: Graph, weights: Weights, start: list[TermId]) -> Choices:
@@ -77,6 +90,8 @@ def choices(graph: Graph, weights: Weights, start: list[TermId]) -> Choices:
     for c, nodes in enumerate(graph.nodes):
         ways: list[Choice] = []
         for i, node in enumerate(nodes):
+            if not weights.is_choice(node.head):
+                continue
             operands = tuple(graph.types[a] if a >= 0 else -1 - a for a in node.args)
             cost = weights.units(node.head, operands) + ((c, node.head, node.args) not in own)
             ways.append(Choice(cost, frozenset(a for a in node.args if a >= 0), i))

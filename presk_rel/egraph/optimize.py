@@ -8,11 +8,11 @@ proven by itself. Every start function is one of its candidates: what comes out 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from presk_rel.core.ir import Function, Program
+from presk_rel.core.ir import Fold, Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.budget import Budget, Limits
@@ -26,7 +26,7 @@ from presk_rel.egraph.contract.lower import lowered
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
-from presk_rel.egraph.extract import Choices, Extraction, extract
+from presk_rel.egraph.extract import Extraction, extract
 from presk_rel.egraph.folds.residuals import Recomputed, recomputed, stacking
 from presk_rel.egraph.folds.views import Path, part_type
 from presk_rel.egraph.folds.write import smaller_folds
@@ -101,39 +101,29 @@ def optimize(
 ) -> Optimized:
     """Optimize function `entry` of a flat program and the bodies of its folds. `dims` only weigh costs: the result is
     right at any dimensions. `choose_residuals`: what a backward fold keeps may be computed again (`--remat auto`);
-    of keeping all, keeping what `folds.residuals` chooses, and keeping as little as may be, the result that costs least
-    is taken, but none whose contractions are more work than with all kept.
+    keeping all, keeping what `folds.residuals` chooses, and keeping as little as may be are equal folds in the e-graph,
+    of which extraction takes the cheapest, but none whose contractions are more work than with all kept.
     PreskBug if the program is not flat or a rule breaks an invariant."""
     table = tuple(RULES.values()) if rules is None else rules
-    size = sum(len(f.bindings) for f in reached(flat, entry).values())
-    whole = Budget.of(limits or Limits())
+    model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
+    budget = Budget.of(limits or Limits(), sum(len(f.bindings) for f in reached(flat, entry).values()))
     ways = _residuals(flat, entry, dims or {}) if choose_residuals else [None]
-    done: list[Optimized] = []
-    seconds = 0.0
-    for again in ways:
-        model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
-        budget = replace(Budget.of(limits or Limits(), size), deadline=whole.deadline)
-        if done and budget.late():
-            break
-        done.append(_Optimizer(flat, entry, model, budget, table, again).run())
-        seconds += sum(t for _, t in done[-1].report.phases)
-    price = CostModel(flat.modules, dict(dims or {}))
-    most = done[0].report.after.contracting
-    allowed = [d for d in done if d.report.after.contracting <= most]
-    best = min(allowed, key=lambda d: d.report.after.units + stacking(d.program.functions, entry, price))
-    if len(done) == 1:
-        return best
-    others = ("other residuals", seconds - sum(t for _, t in best.report.phases))
-    return replace(best, report=replace(best.report, phases=(*best.report.phases, others)))
+    return _Optimizer(flat, entry, model, budget, table, ways).run()
 
 
 def _residuals(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recomputed | None]:
-    """The ways to keep residuals that are tried: all of them (None), and others where there are any."""
+    """The ways to keep residuals that extraction may choose from: all of them (None), those that are cheaper to keep
+    before anything is optimized, and as few as may be. Their bodies have different names."""
     functions = reached(flat, entry)
     model = CostModel(flat.modules, dict(dims), dict(flat.functions))
     chosen = recomputed(functions, flat.functions, model)
-    least_kept = recomputed(functions, flat.functions, model, everything=True)
-    return [None, *(way for way in (chosen, least_kept) if way is not None and (way is chosen or way != chosen))]
+    if chosen is None:
+        least = recomputed(functions, flat.functions, model, everything=True)
+        return [None] if least is None else [None, least]
+    if chosen == recomputed(functions, flat.functions, model, everything=True):
+        return [None, chosen]
+    least = recomputed(functions, [*flat.functions, *chosen.functions], model, everything=True)
+    return [None, chosen, least]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +137,67 @@ class _Result:
 
 
 @dataclass(slots=True)
+class _Folds:
+    """The functions with smaller folds: `parts` each once, `keeping` the names of those where all residuals are kept;
+    `others` are functions in `parts` as other ways to keep residuals have them, equal to these. `changed` are values
+    of folds, equal to what took their place, in whichever way."""
+
+    parts: list[Part]
+    others: list[Part]
+    changed: list[TermId]
+    keeping: set[str]
+
+    def add(self, parts: list[Part]) -> None:
+        """The functions of one more way; the first one keeps all."""
+        if not self.parts:
+            self.keeping = {p.name for p in parts}
+        known = {p.name: p.root for p in (*self.parts, *self.others)}
+        self.others += [p for p in parts if p.name in known and known[p.name] != p.root]
+        self.parts += [p for p in parts if p.name not in known]
+
+    def map(self, f: Callable[[Part], Part]) -> _Folds:
+        return _Folds(list(map(f, self.parts)), list(map(f, self.others)), self.changed, self.keeping)
+
+    def equal(self, closure: Closure, loaded: list[TermId]) -> list[tuple[TermId, TermId]]:
+        """What is loaded of one value in different ways."""
+        classes = {closure.find(t) for t in self.changed} if self.others else set[TermId]()
+        first: dict[TermId, TermId] = {}
+        same = [(first.setdefault(closure.find(t), t), t) for t in loaded if closure.find(t) in classes]
+        return [(a, b) for a, b in same if a != b]
+
+
+def bodies_first(parts: list[Part], others: list[Part]) -> list[Part]:
+    """The functions in an order in which the bodies of a function's folds come before it, as the `others` of its name
+    have them too."""
+    named = {p.name: p for p in parts}
+    folded: dict[str, list[str]] = {}
+    for p in (*parts, *others):
+        folded.setdefault(p.name, []).extend(b.op.body for b in p.function.bindings if isinstance(b.op, Fold))
+    order: dict[str, Part] = {}
+    stack = [(p, False) for p in reversed(parts)]
+    while stack:
+        part, ready = stack.pop()
+        if ready:
+            order.setdefault(part.name, part)
+        elif part.name not in order:
+            stack += [(part, True), *((named[n], False) for n in folded[part.name] if n in named)]
+    return list(order.values())
+
+
+@dataclass(slots=True)
 class _Optimizer:
     flat: Program
     entry: str
     model: CostModel
     budget: Budget
     rules: tuple[Rule, ...]
-    again: Recomputed | None
-    phases: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    ways: list[Recomputed | None]
+    phases: dict[str, float] = field(default_factory=dict[str, float])
     last: float = field(default_factory=perf_counter)
 
     def lap(self, phase: str) -> None:
         now = perf_counter()
-        self.phases.append((phase, now - self.last))
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self.last
         self.last = now
 
     @property
@@ -170,25 +208,25 @@ class _Optimizer:
         terms = Terms(TypeTable(self.flat.modules))
         given = parts_of(self.flat, self.entry, terms)
         closure = Closure(terms, self.budget)
-        parts = self.with_smaller_folds(given, terms, closure)
+        folds = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
         if len(terms) > self.budget.limits.terms:
             self.budget.cut("load")
         if self.budget.cuts or self.budget.late():
-            return self.finished(given, closure, [_Result(part, part.function, None) for part in parts])
+            return self.finished(given, closure, [_Result(part, part.function, None) for part in folds.parts])
         known = len(terms)
-        parts = [part.computing(recognise(terms, closure, part.root, self.rules, first=True)) for part in parts]
+        folds = folds.map(lambda p: p.computing(recognise(terms, closure, p.root, self.rules, first=True)))
         if self.contracts:
-            parts = [part.computing(lowered(terms, closure, part.root)) for part in parts]
+            folds = folds.map(lambda p: p.computing(lowered(terms, closure, p.root)))
         canonicalize(terms, closure, known)
         self.lap("recognise")
-        leaves = [t for part in parts for t in part.spine.leaves]
+        leaves = [t for part in (*folds.parts, *folds.others) for t in part.spine.leaves]
         sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
         if self.contracts:
             grouped(terms, closure, sums)
         start = sums.start(terms, leaves)
-        equal = sums.pairs(terms, leaves, commuted(terms, closure))
         loaded = sums.loaded(terms, leaves)
+        equal = sums.pairs(terms, leaves, [*commuted(terms, closure), *folds.equal(closure, loaded)])
         self.lap("encode")
         graph, instances, saturation = self.saturated(terms, loaded, equal)
         known, saturated = len(terms), graph.size
@@ -200,10 +238,8 @@ class _Optimizer:
         saturation.after += graph.size - saturated
         canonicalize(terms, closure, known)
         self.lap("close")
-        found = self.extracted(graph, terms, start, parts)
-        self.lap("extract")
-        results = [self.result(part, closure, graph, x) for part, x in zip(parts, found, strict=True)]
-        return self.finished(given, closure, results, instances, saturation, max(x.gap for x in found))
+        results, gap = self.results(graph, closure, start, folds)
+        return self.finished(given, closure, results, instances, saturation, gap)
 
     def finished(
         self,
@@ -217,10 +253,12 @@ class _Optimizer:
         """The program of what became of every function, with its proof; without a saturation, it stays as it is."""
         made = {r.part.name: r.function for r in results}
         others = {name: f for name, f in self.flat.functions.items() if name not in {p.name for p in given}}
-        program = replace(self.flat, functions={**others, **made})
+        used = reached(replace(self.flat, functions={**others, **made}), self.entry)
+        program = replace(self.flat, functions={**others, **{n: f for n, f in made.items() if n in used}})
         verify(program, "egraph")
         self.lap("decode")
-        proof = self.proof(closure, given, results)
+        proof = self.proof(closure, given, results, used)
+        results = [r for r in results if r.part.name in used]
         self.lap("prove")
         saturation = saturation or Saturation("seconds" if self.budget.late() else "e-nodes", 0, 0)
         report = Report(
@@ -228,29 +266,37 @@ class _Optimizer:
             after=self.size([replace(r.part, original=r.function) for r in results]),
             fired=_fired([*_recognised(closure), *(instances or [])]),
             e_nodes=(saturation.before, saturation.after),
-            phases=tuple(self.phases),
+            phases=tuple(self.phases.items()),
             gap=max((gap, *(r.gap for r in results))),
             stopped=saturation.stopped,
             cuts=tuple(self.budget.cuts),
         )
         return Optimized(program, proof, report)
 
-    def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> list[Part]:
-        """The functions with their folds as small as can be, with what proves it in the closure."""
+    def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> _Folds:
+        """The functions with their folds as small as can be, for every way to keep residuals, with what proves it in
+        the closure."""
         functions = {p.name: p.function for p in given}
-        again = self.again or Recomputed(functions, frozenset())
-        smaller = smaller_folds(self.flat, self.entry, again.functions, again.folds)
-        if smaller is None:
-            return given
-        verify(smaller.program, "folds")
-        self.model.functions.update(smaller.program.functions)
-        parts = parts_of(smaller.program, self.entry, terms)
-        old, new = ({p.name: p.encoded for p in ps} for ps in (given, parts))
-        for c in smaller.changes:
-            if c.new in new[c.function].of_name:
-                before = projected(terms, old[c.function].of_name[c.old], c.path)
-                closure.add(FoldChange(c.laws, before, new[c.function].of_name[c.new]))
-        return parts
+        flat, found = self.flat, _Folds([], [], [], set())
+        old = {p.name: p.encoded for p in given}
+        for way in self.ways:
+            again = way or Recomputed(functions, frozenset())
+            smaller = smaller_folds(flat, self.entry, again.functions, again.folds)
+            parts = given
+            if smaller is not None:
+                verify(smaller.program, "folds")
+                fresh = {n: f for n, f in smaller.program.functions.items() if n not in flat.functions}
+                flat = replace(flat, functions={**flat.functions, **fresh})
+                self.model.functions.update(fresh if found.parts else smaller.program.functions)
+                parts = parts_of(smaller.program, self.entry, terms)
+                new = {p.name: p.encoded for p in parts}
+                for c in smaller.changes:
+                    if c.new in new[c.function].of_name:
+                        before = projected(terms, old[c.function].of_name[c.old], c.path)
+                        closure.add(FoldChange(c.laws, before, new[c.function].of_name[c.new]))
+                        found.changed.append(before)
+            found.add(parts)
+        return found
 
     def saturated(
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]]
@@ -266,41 +312,71 @@ class _Optimizer:
         self.lap("read")
         return graph, instances, saturation
 
-    def extracted(self, graph: Graph, terms: Terms, start: list[TermId], parts: list[Part]) -> list[Extraction]:
-        """The cheapest choice for every function."""
-        everything: Choices = choices(graph, Weights(terms, self.model), start)
+    def results(
+        self, graph: Graph, closure: Closure, start: list[TermId], folds: _Folds
+    ) -> tuple[list[_Result], float]:
+        """What is chosen for every function, and the gap; with all residuals kept where contractions are less work."""
+        found, gap = self.chosen(graph, closure, start, folds.parts, folds.others)
+        if all(p.name in folds.keeping for p in folds.parts):
+            return found, gap
+        kept, other = self.chosen(graph, closure, start, [p for p in folds.parts if p.name in folds.keeping], [])
+        least, most = (self.sized({r.part.name: r.function for r in rs}) for rs in (found, kept))
+        return (kept, other) if least.contracting > most.contracting else (found, gap)
+
+    def chosen(
+        self, graph: Graph, closure: Closure, start: list[TermId], parts: list[Part], others: list[Part]
+    ) -> tuple[list[_Result], float]:
+        """The cheapest choice for every function, bodies of folds first: a fold costs what was chosen for its body. A
+        fold of another body than of these is no choice."""
+        terms = closure.terms
+        model = replace(self.model, functions=dict(self.model.functions))
         inputs = [t for t in start if terms.op(t).op == INPUT]
-        found: list[Extraction] = []
-        for part in parts:
-            available, root = choices_of(graph, part.encoded, everything, part.spine.leaves, inputs)
+        done: dict[str, _Result] = {}
+        gap = 0.0
+        names = {p.name for p in parts}
+        for part in bodies_first(parts, others):
+            weights = Weights(terms, model, frozenset(names))
+            available, root = choices_of(graph, part.encoded, choices(graph, weights, start), part.spine.leaves, inputs)
             extraction = extract(available, root, self.budget.limits.solver, self.budget)
             if extraction is None:
                 raise PreskBug("egraph", f"{part.name}: nothing can be extracted, not even the function itself")
-            found.append(extraction)
-        return found
+            gap = max(gap, extraction.gap)
+            self.lap("extract")
+            done[part.name] = self.result(part, closure, graph, extraction, model)
+            model.functions[part.name] = done[part.name].function
+            self.lap("decode")
+        return [done[p.name] for p in parts], gap
 
-    def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> _Result:
+    def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction, model: CostModel) -> _Result:
         """The function that was chosen, where it is better; else the function as it was, with contractions merged."""
         limit = self.budget.limits.solver
-        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, self.model, limit)
-        if not self.better(part, decoded):
-            decoded, gap = merged_function(part, closure, part.encoded.root, self.model, limit)
-        if not self.better(part, decoded):
+        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, model, limit)
+        if not self.better(part, decoded, model):
+            decoded, gap = merged_function(part, closure, part.encoded.root, model, limit)
+        if not self.better(part, decoded, model):
             return _Result(part, part.function, None)
         return _Result(part, decoded.function, decoded, gap)
 
-    def better(self, part: Part, decoded: Decoded) -> bool:
-        before, after = self.model.function(part.function), self.model.function(decoded.function)
-        return (after.units, len(decoded.function.bindings)) < (before.units, len(part.function.bindings))
+    def better(self, part: Part, decoded: Decoded, model: CostModel) -> bool:
+        before, after = (model.function(f).units + stacking(f, model) for f in (part.function, decoded.function))
+        return (after, len(decoded.function.bindings)) < (before, len(part.function.bindings))
 
-    def proof(self, closure: Closure, given: list[Part], results: list[_Result]) -> Proof:
-        """The proof of the entry with those of the bodies: of the given ones, then of the new ones."""
+    def sized(self, functions: dict[str, Function]) -> Work:
+        """The work of the entry, with these bodies."""
+        return replace(self.model, functions={**self.model.functions, **functions}).function(functions[self.entry])
+
+    def proof(self, closure: Closure, given: list[Part], results: list[_Result], used: Collection[str]) -> Proof:
+        """The proof of the entry with those of the bodies: of the given ones, then of the new ones that the program, or
+        a proof, has folds of."""
         done = {r.part.name: r for r in results}
         start = {p.name: p for p in given}
-        entry, *bodies = [
-            part_proof(closure, start[name] if name in start else done[name].part, done.get(name))
-            for name in dict.fromkeys([*start, *done])
-        ]
+        made: dict[str, Proof] = {}
+        waiting = list(dict.fromkeys([*start, *(name for name in done if name in used)]))
+        for name in waiting:
+            made[name] = part_proof(closure, start[name] if name in start else done[name].part, done.get(name))
+            named = [str(t.attrs[1]) for t in made[name].terms if t.op == "fold"]
+            waiting += [n for n in dict.fromkeys(named) if n not in waiting]
+        entry, *bodies = made.values()
         return replace(entry, bodies=tuple(bodies), dims=(), params=())
 
     def size(self, parts: list[Part]) -> Size:

@@ -23,7 +23,7 @@ from presk_rel.egraph.folds.plan import AGAIN, FunctionPlan, Wanted
 from presk_rel.egraph.folds.views import Path, Ref, View, paths
 from presk_rel.egraph.folds.write import Names, Writer
 from presk_rel.elab.ty import TupleOf, Type
-from presk_rel.smt.linear import symbol
+from presk_rel.smt.linear import Linear, symbol
 
 STACKS = 2
 """A part that is kept is written to the stack of the accumulators before each iteration, and moved on to another."""
@@ -64,15 +64,21 @@ def recomputed(
     return Recomputed(work.made, frozenset(work.folds)) if work.folds else None
 
 
-def stacking(functions: Mapping[str, Function], name: str, model: CostModel) -> int:
+def stacking(function: Function, model: CostModel) -> int:
     """What the stacks that the scans of a function write cost, by the same price as a kept part."""
-    total = 0
-    for b in functions[name].bindings:
-        if isinstance(b.op, Fold):
-            total += model.length(b.op.count) * stacking(functions, b.op.body, model)
-            if b.op.scan and isinstance(b.type, TupleOf):
-                total += LAUNCH * len(paths(b.type.items[1])) + 2 * BYTE * model.bytes(b.type.items[1])
-    return total
+    return sum(
+        stacks(b.op.count, b.op.body, b.type, model, scan=b.op.scan)
+        for b in function.bindings
+        if isinstance(b.op, Fold)
+    )
+
+
+def stacks(count: Linear, body: str, ty: Type, model: CostModel, *, scan: bool) -> int:
+    """The stacks that a fold of this type writes, and those of the folds in its body."""
+    own = 0
+    if scan and isinstance(ty, TupleOf):
+        own = LAUNCH * len(paths(ty.items[1])) + 2 * BYTE * model.bytes(ty.items[1])
+    return own + model.length(count) * (stacking(model.functions[body], model) if body in model.functions else 0)
 
 
 def kept_residuals(view: View, bodies: Mapping[str, View]) -> list[Kept]:
