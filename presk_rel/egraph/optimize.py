@@ -107,7 +107,8 @@ def optimize(
     table = tuple(RULES.values()) if rules is None else rules
     model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
     budget = Budget.of(limits or Limits(), sum(len(f.bindings) for f in reached(flat, entry).values()))
-    ways = _residuals(flat, entry, dims or {}) if choose_residuals else [None]
+    ways: list[Recomputed | None] = [None]
+    ways = _residuals(flat, entry, dims or {}) if choose_residuals else ways
     return _Optimizer(flat, entry, model, budget, table, ways).run()
 
 
