@@ -4,21 +4,24 @@ checker, which knows the true table only."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import mpmath as mp
 import pytest
 
+from presk_rel.core.ir import Binding, Prim, Program
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.optimize import Optimized, optimize
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
+from presk_rel.elab.ty import Real
 from presk_rel.exec.sampling import sample_rules
 from presk_rel.pipeline import Session
 from tests.egraph.evidence.test_laws import CONTEXT, Quotient, sides
 from tests.egraph.programs import read
-from tests.egraph.test_rules_hold import NoInstance, Search, compare
+from tests.egraph.test_rules_hold import BY_SEARCH, NoInstance, Search, compare
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FALSE = Rule(
@@ -108,3 +111,46 @@ def test_a_true_table_is_accepted():
     flat = Session(str(EXAMPLES / "mlp.psk")).flat("mse_grad")
     done = optimize(flat, "mse_grad", {"B": 2, "D": 4})
     assert all(s.disagreement is None for s in sample_rules(done.proof, flat.modules))
+
+
+def negated(program: Program) -> Program:
+    """The rule with a sign error: its right side is the negative of what it was."""
+    right = program.functions["right"]
+    wrong = replace(
+        right, bindings=(*right.bindings, Binding("wrong", right.result, Prim("neg", (), (right.ret,)))), ret="wrong"
+    )
+    return Program(program.modules, {**program.functions, "right": wrong})
+
+
+def caught(program: Program, rng: random.Random) -> bool:
+    try:
+        for _ in range(8):
+            compare(program, rng)
+    except AssertionError:
+        return True
+    return False
+
+
+def vanishes(rule: Rule) -> bool:
+    """Its right side is zero, which has no sign."""
+    return rule.right.startswith(("(zeros", "(const :value 0"))
+
+
+@pytest.mark.parametrize("name", [n for n in BY_SEARCH if not vanishes(RULES[n])])
+def test_sampling_sees_a_sign_error_in_every_rule(name: str):
+    rng = random.Random(name)
+    reals = 0
+    with mp.workdps(40):
+        for _ in range(20_000):
+            try:
+                program = Search(RULES[name], rng).instance()
+            except NoInstance:
+                continue
+            if not isinstance(program.functions["right"].result, Real):
+                continue
+            reals += 1
+            if caught(negated(program), rng):
+                return
+            if reals > 30:
+                break
+    assert not reals, "a sign error was not seen"
