@@ -11,7 +11,7 @@ placement                      constant factors put where they cost nothing, aft
 closure, prove, proof          congruence closure with dated edges → lemmas → the proof as data
 cost, choices, extract,        what programs cost, and the cheapest one
   extract_parts, extract_solver, cp_sat
-parts                          the entry and the bodies of folds, which share one e-graph
+parts, ways                    the entry and the bodies of folds, which share one e-graph
 decode                         terms → Core
 render_proof, term_text        a proof as text and JSON
 folds/                         folds made smaller before the e-graph

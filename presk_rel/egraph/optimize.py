@@ -8,11 +8,11 @@ proven by itself. Every start function is one of its candidates: what comes out 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from presk_rel.core.ir import Fold, Function, Program
+from presk_rel.core.ir import Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.budget import Budget, Limits
@@ -27,11 +27,10 @@ from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
 from presk_rel.egraph.extract import Extraction, extract
-from presk_rel.egraph.folds.residuals import Recomputed, recomputed, stacking
-from presk_rel.egraph.folds.views import Path, part_type
+from presk_rel.egraph.folds.residuals import Recomputed, stacking
 from presk_rel.egraph.folds.write import smaller_folds
 from presk_rel.egraph.instances import FoldChange, Instance
-from presk_rel.egraph.language import INPUT, Head, Terms
+from presk_rel.egraph.language import INPUT, Terms
 from presk_rel.egraph.merging import merged
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.parts import Part, parts_of, reached
@@ -45,6 +44,7 @@ from presk_rel.egraph.saturate import Saturation, saturate
 from presk_rel.egraph.snapshot import Graph, read_graph, read_instances
 from presk_rel.egraph.sums import normal_sums
 from presk_rel.egraph.templates import canonicalize
+from presk_rel.egraph.ways import Folds, bodies_first, projected, residual_ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +108,8 @@ def optimize(
     model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
     budget = Budget.of(limits or Limits(), sum(len(f.bindings) for f in reached(flat, entry).values()))
     ways: list[Recomputed | None] = [None]
-    ways = _residuals(flat, entry, dims or {}) if choose_residuals else ways
+    ways = residual_ways(flat, entry, dims or {}) if choose_residuals else ways
     return _Optimizer(flat, entry, model, budget, table, ways).run()
-
-
-def _residuals(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recomputed | None]:
-    """The ways to keep residuals that extraction may choose from: all of them (None), those that are cheaper to keep
-    before anything is optimized, and as few as may be. Their bodies have different names."""
-    functions = reached(flat, entry)
-    model = CostModel(flat.modules, dict(dims), dict(flat.functions))
-    chosen = recomputed(functions, flat.functions, model)
-    if chosen is None:
-        least = recomputed(functions, flat.functions, model, everything=True)
-        return [None] if least is None else [None, least]
-    if chosen == recomputed(functions, flat.functions, model, everything=True):
-        return [None, chosen]
-    least = recomputed(functions, [*flat.functions, *chosen.functions], model, everything=True)
-    return [None, chosen, least]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,54 +120,6 @@ class _Result:
     function: Function
     decoded: Decoded | None
     gap: float = 0.0
-
-
-@dataclass(slots=True)
-class _Folds:
-    """The functions with smaller folds: `parts` each once, `keeping` the names of those where all residuals are kept;
-    `others` are functions in `parts` as other ways to keep residuals have them, equal to these. `changed` are values
-    of folds, equal to what took their place, in whichever way."""
-
-    parts: list[Part]
-    others: list[Part]
-    changed: list[TermId]
-    keeping: set[str]
-
-    def add(self, parts: list[Part]) -> None:
-        """The functions of one more way; the first one keeps all."""
-        if not self.parts:
-            self.keeping = {p.name for p in parts}
-        known = {p.name: p.root for p in (*self.parts, *self.others)}
-        self.others += [p for p in parts if p.name in known and known[p.name] != p.root]
-        self.parts += [p for p in parts if p.name not in known]
-
-    def map(self, f: Callable[[Part], Part]) -> _Folds:
-        return _Folds(list(map(f, self.parts)), list(map(f, self.others)), self.changed, self.keeping)
-
-    def equal(self, closure: Closure, loaded: list[TermId]) -> list[tuple[TermId, TermId]]:
-        """What is loaded of one value in different ways."""
-        classes = {closure.find(t) for t in self.changed} if self.others else set[TermId]()
-        first: dict[TermId, TermId] = {}
-        same = [(first.setdefault(closure.find(t), t), t) for t in loaded if closure.find(t) in classes]
-        return [(a, b) for a, b in same if a != b]
-
-
-def bodies_first(parts: list[Part], others: list[Part]) -> list[Part]:
-    """The functions in an order in which the bodies of a function's folds come before it, as the `others` of its name
-    have them too."""
-    named = {p.name: p for p in parts}
-    folded: dict[str, list[str]] = {}
-    for p in (*parts, *others):
-        folded.setdefault(p.name, []).extend(b.op.body for b in p.function.bindings if isinstance(b.op, Fold))
-    order: dict[str, Part] = {}
-    stack = [(p, False) for p in reversed(parts)]
-    while stack:
-        part, ready = stack.pop()
-        if ready:
-            order.setdefault(part.name, part)
-        elif part.name not in order:
-            stack += [(part, True), *((named[n], False) for n in folded[part.name] if n in named)]
-    return list(order.values())
 
 
 @dataclass(slots=True)
@@ -274,11 +211,11 @@ class _Optimizer:
         )
         return Optimized(program, proof, report)
 
-    def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> _Folds:
+    def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> Folds:
         """The functions with their folds as small as can be, for every way to keep residuals, with what proves it in
         the closure."""
         functions = {p.name: p.function for p in given}
-        flat, found = self.flat, _Folds([], [], [], set())
+        flat, found = self.flat, Folds([], [], [], set())
         old = {p.name: p.encoded for p in given}
         for way in self.ways:
             again = way or Recomputed(functions, frozenset())
@@ -313,9 +250,7 @@ class _Optimizer:
         self.lap("read")
         return graph, instances, saturation
 
-    def results(
-        self, graph: Graph, closure: Closure, start: list[TermId], folds: _Folds
-    ) -> tuple[list[_Result], float]:
+    def results(self, graph: Graph, closure: Closure, start: list[TermId], folds: Folds) -> tuple[list[_Result], float]:
         """What is chosen for every function, and the gap; with all residuals kept where contractions are less work."""
         found, gap = self.chosen(graph, closure, start, folds.parts, folds.others)
         if all(p.name in folds.keeping for p in folds.parts):
@@ -401,14 +336,6 @@ def part_proof(closure: Closure, start: Part, result: _Result | None) -> Proof:
     else:
         raise PreskBug("egraph", f"what is known does not prove the result equal to {start.name}")
     return replace(proof, dims=function.dims, params=function.params)
-
-
-def projected(terms: Terms, term: TermId, path: Path) -> TermId:
-    """The part of a value that a path leads to."""
-    for k in path:
-        ty = part_type(terms.table.types[terms.type[term]], (k,))
-        term = terms.make(terms.intern(Head("proj", (k,), terms.table.intern(ty))), (term,))
-    return term
 
 
 def decoded_function(
