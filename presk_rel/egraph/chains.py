@@ -10,6 +10,7 @@ others (`egraph.placement`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -94,7 +95,7 @@ class _Chains(Finder):
 
     def visit(self, term: TermId) -> None:
         if term not in self.becomes:
-            self.becomes[term] = self.normal(self.with_normal_operands(term))
+            self.settle(term)
         at = self.becomes[term]
         below = max((self.length[a] for a in self.terms.args[term]), default=0)
         rewritten = at != self.with_normal_operands(term)
@@ -104,23 +105,27 @@ class _Chains(Finder):
         args = tuple(self.becomes[a] for a in self.terms.args[term])
         return term if args == self.terms.args[term] else self.terms.make(self.terms.head[term], args)
 
-    def normal(self, term: TermId) -> TermId:
-        """The normal form of a term whose operands have theirs. (What a rule makes is as deep as its text.)"""
+    def settle(self, term: TermId) -> None:
+        """Find the normal form of a term, and of all that is made on the way, which may be as deep as the program."""
+        waiting = [self.settling(term)]
+        while waiting:
+            needed = next(waiting[-1], None)
+            if needed is None:
+                waiting.pop()
+            elif needed not in self.becomes:
+                waiting.append(self.settling(needed))
+
+    def settling(self, term: TermId) -> Iterator[TermId]:
+        """Yields the terms whose normal forms are needed next."""
+        yield from self.terms.args[term]
+        at = self.with_normal_operands(term)
         for _ in range(MOST):
-            found = self.rewritten(term)
+            found = self.rewritten(at)
             if found is None:
                 break
-            for a in self.terms.args[found]:
-                if a not in self.becomes:
-                    self.visit_made(a)
-            term = self.with_normal_operands(found)
-        return term
-
-    def visit_made(self, term: TermId) -> None:
-        for a in self.terms.args[term]:
-            if a not in self.becomes:
-                self.visit_made(a)
-        self.becomes[term] = self.normal(self.with_normal_operands(term))
+            yield from self.terms.args[found]
+            at = self.with_normal_operands(found)
+        self.becomes[term] = at
 
     def turns(self, term: TermId) -> bool:
         """Operands stay in their order."""
