@@ -24,6 +24,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.core.shapes import symbols_in
 from presk_rel.diagnostics import PreskError
 from presk_rel.egraph.conditions import variables
+from presk_rel.egraph.patterns import Apply, Pattern, read_rule
 from presk_rel.egraph.proof import Proof, RuleStep, TermId
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
@@ -135,10 +136,11 @@ class _Instance:
 
     def inputs(self) -> set[int]:
         """The terms that the rule's variables stand for. One that is read for its type only may be a part of a side, or
-        a side: it is computed as that."""
+        a side: it is computed as that; so is one that an operation of the rule stands for too (0 in `x + 0 = x` for
+        x = 0)."""
         kinds = variables(self.rule)
         bound = {name: v for name, v in self.step.substitution if isinstance(v, int)}
-        cut = {v for name, v in bound.items() if kinds[name] == "term"}
+        cut = {v for name, v in bound.items() if kinds[name] == "term"} - self.operations()
         stack = [self.step.before, self.step.after]
         inside = set(stack)
         while stack:
@@ -148,6 +150,20 @@ class _Instance:
             inside |= below
             stack += below
         return cut | ({v for name, v in bound.items() if kinds[name] == "shape"} - inside)
+
+    def operations(self) -> set[int]:
+        """The terms below the roots that the rule's own operations stand for."""
+        sides = read_rule(self.rule)
+        ends = (self.step.before, self.step.after) if self.step.forward else (self.step.after, self.step.before)
+        stack: list[tuple[Pattern, int]] = [(sides.left, ends[0]), (sides.right, ends[1])]
+        found: set[int] = set()
+        while stack:
+            pattern, term = stack.pop()
+            if isinstance(pattern, Apply):
+                below = tuple(zip(pattern.args, self.proof.terms[term].children, strict=False))
+                found.update(t for p, t in below if isinstance(p, Apply))
+                stack += below
+        return found
 
     def side(self, root: TermId, cut: set[int]) -> Function:
         """The function that computes a term from the terms it is cut at."""

@@ -113,6 +113,18 @@ def test_a_true_table_is_accepted():
     assert all(s.disagreement is None for s in sample_rules(done.proof, flat.modules))
 
 
+def test_an_instance_whose_variable_is_what_an_operation_stands_for_too():
+    """`0 + 0 = 0` by `x + 0 = x`: sampled, the one zero is no input."""
+    from presk_rel.egraph.proof import Lemma, Proof, RuleStep, Term
+
+    kind = PROGRAM.functions["f"].result
+    step = RuleStep("add.zero-right", (("x", 0), ("u", kind)), True, 1, 0)
+    terms = (Term("zeros", (), (), kind), Term("add", (), (0, 0), kind))
+    (found,) = sample_rules(Proof("f", terms, (Lemma(1, 0, (step,)),), 1, 0), {})
+    assert found.evaluations > 0
+    assert found.disagreement is None
+
+
 def negated(program: Program) -> Program:
     """The rule with a sign error: its right side is the negative of what it was."""
     right = program.functions["right"]
