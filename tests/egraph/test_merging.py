@@ -178,7 +178,10 @@ def test_a_stack(size: int):
     done = optimize(p, "f")
     assert {f"slices.sum-{size}", *(f"slice.of-stack-{size}-{k}" for k in range(size))} <= used(done)
     assert verify_proof(done.proof, p, done.program, {}).reasons == ()
-    assert same_values(p, done.program, "f", {"B": 2, "D": 3, "E": 1})
+    rng = random.Random(size)
+    for _ in range(100):
+        dims = {d: rng.randrange(1, 4) for d in ("B", "D", "E")}
+        assert same_values(p, done.program, "f", dims)
 
 
 # ------------------------------------------------------------------------------------------------ where it pays
