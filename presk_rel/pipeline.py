@@ -20,6 +20,8 @@ from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
 from presk_rel.diagnostics.record import mutable, record
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from presk_rel.core.ir import Function, Program
     from presk_rel.egraph.fusion.fuse import Fused
     from presk_rel.egraph.optimize import Optimized
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from presk_rel.exec.literals import Node
     from presk_rel.exec.torch.inductor import Tier
     from presk_rel.exec.torch.run import Dtype, TorchResult
+    from presk_rel.exec.values import Value
     from presk_rel.exec.verdict import Verdict
     from presk_rel.export.torch_file import Exported
     from presk_rel.facts.ast_facts import Row
@@ -130,8 +133,10 @@ class Session:
 
     # -------------------------------------------------------------------------------------------------- running
 
-    def run_exact(self, entry: str, request: Request, options: Options) -> RunResult:
-        """The entry's proven value (or, with the mpmath kernel, its measured one)."""
+    def run_exact(
+        self, entry: str, request: Request, options: Options, args: tuple[Value, ...] | None = None
+    ) -> RunResult:
+        """The entry's proven value (or, with the mpmath kernel, its measured one); of `args`, where these are given."""
         from presk_rel.core.expand import expanded
         from presk_rel.exec.exact.run import run_exact
 
@@ -139,7 +144,16 @@ class Session:
         program = expanded(self.optimized(entry, request.dims).program) if request.optimize else self.differentiated
         options = replace(options, last_use=self._last_use(program, entry))
         with self._pass("run"):
-            return run_exact(program, entry, given, request.dims, request.seed, options)
+            return run_exact(program, entry, given, request.dims, request.seed, options, args)
+
+    def condition(self, entry: str, request: Request, args: tuple[Value, ...]) -> Fraction:
+        """How many times the relative change of its inputs the entry's result changes by (`exec.condition`), at
+        arguments of the shapes that the request says."""
+        from presk_rel.exec.condition import BITS, condition
+        from presk_rel.exec.exact.run import Options
+
+        options = Options(bits=BITS)
+        return condition(lambda values: self.run_exact(entry, request, options, values).value, args)
 
     def run_torch(
         self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto", *, planned: bool = False

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from presk_rel.exec.torch.loaded import in_bf16
+from presk_rel.exec.torch.numerics import undisturbed
+
 
 @dataclass(frozen=True, slots=True)
 class Halves:
@@ -44,7 +47,8 @@ def halves(source: str, namespace: dict[str, Any], cotangents: Sequence[str], re
     ]
     made = dict(namespace)
     exec(compile("\n".join(text), "<presk pullback>", "exec"), made)
-    return Halves(made["forward"], made["backward"])
+    one, other = (undisturbed(made[name], made["device"].type, bf16=in_bf16(made)) for name in ("forward", "backward"))
+    return Halves(one, other)
 
 
 def _cut(body: Sequence[ast.stmt], late: set[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:

@@ -45,7 +45,10 @@ ALL_DIMS = 2
 @tier_option
 @click.option("--bits", type=int, default=256, metavar="N", help="Proven bits of the exact side.  [default: 256]")
 @click.option(
-    "--bound", metavar="X", help="Largest relative difference.  [default: 1e-12 for f64, 1e-5 for f32, 0.05 for bf16]"
+    "--bound",
+    metavar="X",
+    help="Largest relative difference.  [default: 1e-12 for f64, 2e-6 for f32, 0.05 for bf16; beyond, as the "
+    "condition of the function at these inputs has it]",
 )
 def command(
     file: str,
@@ -70,10 +73,9 @@ def command(
     report = Report("conform", as_json, debug)
 
     def body() -> Outcome:
-        from presk_rel.exec.conform import BOUNDS
         from presk_rel.exec.literals import arguments
 
-        allowed = BOUNDS[dtype] if bound is None else _bound(bound)
+        allowed = None if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack = mode, unroll_stack
         torch = Torch(dtype, device, tier)
@@ -94,13 +96,18 @@ class Torch:
     tier: Any
 
 
-def _one(program: Session, name: str, request: Request, torch: Torch, bits: int, allowed: Fraction) -> Outcome:
-    from presk_rel.exec.conform import distance
+def _one(program: Session, name: str, request: Request, torch: Torch, bits: int, bound: Fraction | None) -> Outcome:
+    from presk_rel.exec.condition import allowed as within
+    from presk_rel.exec.conform import BOUNDS, distance
     from presk_rel.exec.exact.run import Options
 
     exact = program.run_exact(name, request, Options(bits=bits))
     ran = program.run_torch(name, request, torch.dtype, torch.device, torch.tier, planned=True)
     found = distance(exact.value, ran.value)
+    allowed, kappa = BOUNDS[torch.dtype] if bound is None else bound, None
+    if bound is None and found.relative > allowed and not found.differing:
+        kappa = program.condition(name, request, exact.args)
+        allowed = within(torch.dtype, kappa)
     holds = found.relative <= allowed and not found.differing
     document = {
         "entry": name, "dtype": torch.dtype, "device": torch.device, "tier": ran.status.tier,
@@ -108,10 +115,10 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
         "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
         "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
         "discrete": found.discrete, "first": None if found.first is None else _difference(found.first),
-        "bound": float(allowed), "conforms": holds,
+        "condition": None if kappa is None else float(kappa), "bound": float(allowed), "conforms": holds,
     }  # fmt: skip
     head = f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype}"
-    return Outcome(document, f"{head} {_said(found, allowed)}", 0 if holds else 1)
+    return Outcome(document, f"{head} {_said(found, allowed, kappa)}", 0 if holds else 1)
 
 
 def _difference(difference: Difference) -> dict[str, str]:
@@ -124,7 +131,7 @@ def _short(number: str) -> str:
     return f"{mantissa[:12]}…{e}{exponent}" if len(mantissa) > 12 and "." in mantissa else number
 
 
-def _said(found: Distance, allowed: Fraction) -> str:
+def _said(found: Distance, allowed: Fraction, kappa: Fraction | None) -> str:
     """What was found, after the name of the entry."""
     equal = f"{found.discrete} discrete value{'s' if found.discrete != 1 else ''}"
     if found.first is not None:
@@ -138,11 +145,12 @@ def _said(found: Distance, allowed: Fraction) -> str:
     return (
         f"is within {float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
         f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e}"
-        f"{f'; {equal} equal' if found.discrete else ''})"
+        f"{f'; {equal} equal' if found.discrete else ''}"
+        f"{f'; its condition is {float(kappa):.2g}' if kappa is not None else ''})"
     )
 
 
-def _all(program: Session, request: Request, torch: Torch, bits: int, allowed: Fraction) -> Outcome:
+def _all(program: Session, request: Request, torch: Torch, bits: int, bound: Fraction | None) -> Outcome:
     """Every function that runs on inputs made from the seed; the others with what they lack."""
     results: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
@@ -153,7 +161,7 @@ def _all(program: Session, request: Request, torch: Torch, bits: int, allowed: F
         own = {d: request.dims.get(d, ALL_DIMS) for d in function.dims}
         given = {k: v for k, v in request.given.items() if any(p.name == k for p in function.params)}
         try:
-            ran = _one(program, name, Request(given, own, request.seed), torch, bits, allowed)
+            ran = _one(program, name, Request(given, own, request.seed), torch, bits, bound)
         except PreskError as error:
             reason = f"{error.diagnostics[0].code}: {error.diagnostics[0].message}"
             skipped.append({"entry": name, "reason": reason})

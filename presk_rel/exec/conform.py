@@ -15,8 +15,8 @@ import numpy as np
 from presk_rel.diagnostics import PreskBug
 from presk_rel.exec.values import HyperValue, IndexTensor, KeyValue, MaskTensor, Rounded, Tensor, Value, leaves
 
-BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(1, 10**5), "bf16": Fraction(1, 20)}
-"""What `presk conform` allows by default."""
+BOUNDS = {"f64": Fraction(1, 10**12), "f32": Fraction(2, 10**6), "bf16": Fraction(1, 20)}
+"""What is allowed of every function; of one that magnifies changes of its inputs, `exec.condition` allows more."""
 FAR = 5000
 """A decimal exponent beyond those of every float."""
 
@@ -79,6 +79,22 @@ def distance(proven: Value, measured: Value) -> Distance:
     relative, scale, error = (min(x, MOST) for x in (largest / (scale or 1), scale, error))
     first = lost[0] if lost else None
     return Distance(relative, scale, first.where if first else where, error, entries, len(lost), discrete, first)
+
+
+def change(a: Value, b: Value) -> Fraction:
+    """The largest difference of two proven results over the largest entry of the first; discrete values count for
+    nothing."""
+    largest, scale = Fraction(0), Fraction(0)
+    for (_, x), (_, y) in zip(leaves(a), leaves(b), strict=True):
+        match x, y:
+            case Tensor(_, Rounded(text)), Tensor(_, Rounded(other)):
+                pairs = zip(text.reshape(-1).tolist(), other.reshape(-1).tolist(), strict=True)
+                exact = [(_exact(p), _exact(q)) for p, q in pairs]
+                scale = max([scale, *(abs(p) for p, _ in exact)])
+                largest = max([largest, *(abs(p - q) for p, q in exact)])
+            case _:
+                continue
+    return largest / (scale or 1)
 
 
 def _at(path: str, index: int, shape: tuple[int, ...]) -> str:

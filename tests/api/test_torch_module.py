@@ -142,3 +142,24 @@ def test_a_module_is_moved_copied_and_saved():
         pickle.dumps(module)
     with pytest.raises(TypeError, match="takes 2 arguments besides its trees, not 3"):
         module(x, y, y)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_autocast_does_not_reach_into_a_module(dtype: Any):
+    """Neither the value, its gradient, nor a handle changes a bit, and their types stay."""
+    small = {"m.V": 7, "m.D": 4, "m.H": 2, "m.L": 2}
+    program = presk_rel.load(EXAMPLES / "train_minigpt.psk", small)
+    loss, grad = (program.compile(f, {"B": 2, "T": 3}, dtype=dtype, tier="emit") for f in ("loss", "loss_grad"))
+    module, batch = loss.to_torch(), loss.example("batch")
+    found: list[list[torch.Tensor]] = []
+    for on in (False, True):
+        module.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=on):
+            value = module(batch)
+            value.backward()
+            θ = grad.params["θ"]
+            bound = grad.bind(θ=θ, batch=batch)()
+            called = grad(θ, batch)
+        found.append([value.detach(), *(p.grad for p in module.parameters()), called["head"], bound["head"].clone()])
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(*found, strict=True))
+    assert {x.dtype for x in found[1]} == {loss.compiled.dtype}

@@ -97,9 +97,11 @@ def run_exact(
     dims: Mapping[str, int],
     seed: int = 0,
     options: Options | None = None,
+    args: tuple[Value, ...] | None = None,
 ) -> RunResult:
     """Run `entry`. `program` has no `grad`; `given` are the arguments' nodes by name (`exec.literals.arguments`), the
-    rest is synthesized from `seed`. PreskError: E7003 … E7020 (`docs/errors`)."""
+    rest is synthesized from `seed`. `args` are values of the same shapes to take in place of all these. PreskError:
+    E7003 … E7020 (`docs/errors`)."""
     options = options or Options()
     program = expanded(program)
     digits = _digits(options)
@@ -109,7 +111,7 @@ def run_exact(
     clock.lap("bind")
     found = _estimate(program, bound, options)
     clock.lap("estimate")
-    args = inputs.synthesize(program, bound, seed)
+    args = inputs.synthesize(program, bound, seed) if args is None else args
     clock.lap("inputs")
     goal = Goal(
         program, bound.fn.name, args, bound.env.dims, options.bits, digits, _cap(options), found.chain,

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from presk_rel.exec.torch.inductor_build import flat, nested, spec
+from presk_rel.exec.torch.numerics import undisturbed
 
 WARM_UPS = 3
 """Runs before recording, on a stream of their own: libraries allocate and choose kernels then."""
@@ -35,6 +36,10 @@ class Graph:
         return self.result
 
     def record(self, given: tuple[Any, ...]) -> None:
+        """A graph keeps what was chosen when it was recorded: the numbers are those of `exec.torch.numerics`."""
+        undisturbed(self._record, "cuda", bf16=True)(given)
+
+    def _record(self, given: tuple[Any, ...]) -> None:
         cuda = self.cuda or import_module("torch").cuda
         self.buffers = list(flat(given))
         arguments = nested([spec(x) for x in given], iter(self.buffers))

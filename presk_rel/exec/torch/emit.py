@@ -18,6 +18,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
 from presk_rel.exec.shapes import Env, fail, int_of, length
+from presk_rel.exec.torch.edges import computed_in, rounded, widened
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
@@ -345,6 +346,7 @@ def emit(
 ) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another. `machine` is for code that is compiled: no plan."""
+    inner = computed_in(dtype, device)
     program = prepared(program, device, entry, env if machine else None)
     function = program.functions[entry]
     emitter = _Emitter(program, unroll, machine)
@@ -355,21 +357,23 @@ def emit(
         def leaf(ty: Type, path: tuple[str, ...], name: str = p.name) -> Node:
             operand = emitter.fresh(ty, env)
             inputs.append(Input(name, path, operand))
-            return Single(operand)
+            return Single(operand if inner == dtype else widened(operand, lambda text: s.line(emitter.writer, text)))
 
         s.nodes[p.name] = built(program.modules, p.type, leaf)
     result = declared(program.modules, emitter.bindings(s, function), function.result)
     leaves, slices = list(operands_of(result)), ()
     if machine:
         leaves, slices = sliced_stacks(s.lines, leaves)
+    if inner != dtype:
+        leaves = [rounded(x, dtype) for x in leaves]
     title = f"  # {printable(function.name)}"
     text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
-    source = file_text(emitter.writer, text, dtype, device)
+    source = file_text(emitter.writer, text, inner, device)
     read = [taken(i.operand, dtype) for i in inputs]
     trees = tuple(groups((s.nodes[p.name] for p in function.params), whole=True))
-    planned = None if machine else plan(source, dtype, read, trees, groups([result]))
-    kernels = counted(source, dtype, read) if planned is None else planned.kernels
+    planned = None if machine else plan(source, inner, read, trees, groups([result]))
+    kernels = counted(source, inner, read) if planned is None else planned.kernels
     return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned, slices)
 
 

@@ -25,6 +25,7 @@ from typing import Any, Literal
 from presk_rel.exec.torch import inductor_cache
 from presk_rel.exec.torch.inductor_build import examples, flat, launches, nested, spec
 from presk_rel.exec.torch.loaded import Loaded
+from presk_rel.exec.torch.numerics import undisturbed
 
 Tier = Literal["auto", "emit", "inductor"]
 """What a user asks for: `auto` is `emit` where a program runs once, `inductor` where it runs often."""
@@ -247,7 +248,7 @@ def opened(path: Path) -> Callable[[list[Any]], Any]:
 def just_in_time(compute: Run, specs: list[Any], device: str, kernels: int) -> tuple[Run, Status]:
     """`torch.compile`, tried on zeros; the code as it is where that fails too."""
     torch: Any = import_module("torch")
-    run = torch.compile(compute, fullgraph=True, dynamic=False)
+    run = undisturbed(torch.compile(compute, fullgraph=True, dynamic=False), device, bf16=True)
     try:
         with torch.inference_mode():
             run(*nested(specs, iter(examples(specs, device))))

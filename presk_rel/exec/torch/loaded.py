@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from presk_rel.exec.torch.numerics import undisturbed
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -21,7 +23,14 @@ class Loaded:
 
 
 def loaded(source: str) -> Loaded:
-    """The functions of a generated file; its constants are computed now."""
+    """The functions of a generated file; its constants are computed now. `entry` does the same inside `torch.autocast`
+    as outside."""
     namespace: dict[str, Any] = {"__name__": "presk_generated"}
     exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
-    return Loaded(source, namespace["entry"], namespace["prelude"], namespace["compute"], namespace)
+    entry = undisturbed(namespace["entry"], namespace["device"].type, bf16=in_bf16(namespace))
+    return Loaded(source, entry, namespace["prelude"], namespace["compute"], namespace)
+
+
+def in_bf16(namespace: dict[str, Any]) -> bool:
+    """Whether a file's products are in bf16."""
+    return str(namespace["dtype"]) == "torch.bfloat16"

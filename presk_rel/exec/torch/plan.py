@@ -61,13 +61,13 @@ def plan(
     tracer = Tracer(dtype, buffers=True, limit=LIMIT)
     placed = list(inputs)
     for k, members in enumerate(arenas):
-        start = 0
+        start, kept = 0, dtype
         for i in members:
             x = placed[i]
             assert isinstance(x, Array)
             placed[i] = replace(x, root=f"a{k}", offset=start)
-            start += x.entries
-        tracer.arenas[f"a{k}"] = replace(fresh((start,), dtype), name=f"a{k}", root=f"a{k}")
+            start, kept = start + x.entries, x.dtype
+        tracer.arenas[f"a{k}"] = replace(fresh((start,), kept), name=f"a{k}", root=f"a{k}")
     try:
         tracer.load(source)
         given, _ = tracer.run("prelude", [tuple(placed)])

@@ -19,6 +19,7 @@ from presk_rel.exec.inputs import prepare
 from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.calls import CALLS, DRAWS, FREE, VIEWS
 from presk_rel.exec.torch.dispatch import dispatched
+from presk_rel.exec.torch.edges import computed_in
 from presk_rel.exec.torch.emit import taken
 from presk_rel.exec.torch.layouts import Array, expanded, fresh, pointwise, viewed
 from presk_rel.exec.torch.run import DTYPES, Dtype, at, compile_entry, to_torch
@@ -44,10 +45,11 @@ def counts(program: Program, entry: str, dims: dict[str, int], dtype: Dtype, *, 
     inputs = tuple(to_torch(torch, compiled, at(args[i.parameter], i)) for i in compiled.emitted.inputs)
     assert compiled.emitted.plan is not None
     read = [taken(i.operand, DTYPES[dtype]) for i in compiled.emitted.inputs]
-    assert counted(compiled.emitted.source, DTYPES[dtype], read) == len(dispatched(lambda: compiled.generated(inputs)))
+    inner = computed_in(DTYPES[dtype], "cpu")
+    assert counted(compiled.emitted.source, inner, read) == len(dispatched(lambda: compiled.generated(inputs)))
     ready = bound(compiled.emitted, compiled.parts.namespace, inputs)
     seen = dispatched(ready.launch)
-    same(compiled.generated(inputs), ready.run(), 1e-4 if dtype == "f32" else 1e-11)
+    same(compiled.generated(inputs), ready.run(), {"f32": 1e-4, "f64": 1e-11, "bf16": 1e-2}[dtype])
     return compiled.emitted.kernels, seen
 
 
@@ -82,7 +84,7 @@ def test_examples(path: Path):
 
 
 def _ways(k: int) -> list[tuple[Dtype, bool]]:
-    return [("f32", bool(k % 2)), ("f64", not k % 2)]
+    return [("f32", bool(k % 2)), ("f64", not k % 2), ("bf16", bool(k % 4 < 2))]
 
 
 @pytest.mark.parametrize("entry", ["loss", "loss_grad"])
@@ -90,7 +92,7 @@ def test_optimized(entry: str):
     session = Session(str(EXAMPLES / "train_minigpt.psk"), CONSTS["train_minigpt"])
     program = session.optimized(entry, {"B": 2, "T": 3}).program
     for unroll in (False, True):
-        for dtype in ("f32", "f64"):
+        for dtype in ("f32", "f64", "bf16"):
             announced, seen = counts(program, entry, {"B": 2, "T": 3}, dtype, unroll=unroll)
             assert announced == len(seen)
 

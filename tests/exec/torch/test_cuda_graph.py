@@ -1,5 +1,6 @@
 """CUDA graphs: recorded once over fixed buffers, here with a stand-in for `torch.cuda`; on a GPU, the same numbers."""
 
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,3 +75,20 @@ def test_bound_calls_on_a_gpu_have_the_numbers_of_the_cpu(tier: Any):
         cpu(), gpu()
     (expected,), (found,) = cpu.flats, gpu.flats
     assert float((found.cpu() - expected).abs().max()) < 1e-12
+
+
+def test_a_graph_is_recorded_with_products_summed_in_f32_and_without_autocast():
+    said: list[tuple[bool, bool]] = []
+    matmul = torch.backends.cuda.matmul
+
+    def run(x: Any) -> Any:
+        said.append((matmul.allow_bf16_reduced_precision_reduction, torch.is_autocast_enabled("cuda")))
+        return x
+
+    before = matmul.allow_bf16_reduced_precision_reduction
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch: there is no CUDA here
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            Graph(run, Cuda())(torch.zeros(2))
+    assert said == [(False, False)] * (WARM_UPS + 1)
+    assert matmul.allow_bf16_reduced_precision_reduction == before

@@ -1,0 +1,46 @@
+"""What switches of torch, which hold for a whole process or block, may not change in presk's runs.
+
+`torch.autocast` would run single calls of a program in another type than it was compiled for. On CUDA, torch lets
+products in bf16 add partial sums in bf16 (`allow_bf16_reduced_precision_reduction`); presk's are added in f32. How
+f32 products are computed (TF32) is the user's word and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from importlib import import_module
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def undisturbed(run: Callable[..., T], device: str, *, bf16: bool) -> Callable[..., T]:
+    """The function, in whatever block it is called; `bf16` says that it has products in that type."""
+    torch: Any = import_module("torch")
+    kind = device.split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        return run
+    enabled, sums = torch.is_autocast_enabled, bf16 and kind == "cuda"
+
+    @wraps(run)
+    def inside(*args: Any, **named: Any) -> T:
+        if not (sums or enabled(kind)):
+            return run(*args, **named)
+        with torch.autocast(kind, enabled=False), sums_in_f32(torch) if sums else nullcontext():
+            return run(*args, **named)
+
+    return inside
+
+
+@contextmanager
+def sums_in_f32(torch: Any) -> Generator[None]:
+    """Products in bf16 with sums in f32."""
+    matmul = torch.backends.cuda.matmul
+    was = matmul.allow_bf16_reduced_precision_reduction
+    matmul.allow_bf16_reduced_precision_reduction = False
+    try:
+        yield
+    finally:
+        matmul.allow_bf16_reduced_precision_reduction = was
