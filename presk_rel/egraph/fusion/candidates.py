@@ -21,6 +21,14 @@ EVERY_SET = 10
 MANY = 40
 """No more readers of one value than this are looked at as partners of one of them."""
 
+SMALL, LARGER = 32, 8
+"""Kernels are grown up to `SMALL` operations, then from those up to `LARGER` times as many, and so on: a look at a
+kernel takes time by its operations, so that there are few where kernels are large. None of more than `SMALL` is tried
+with one operation more or less."""
+
+LOOKS = 500
+"""In each order, a look at no more operations than this for each one of the graph."""
+
 Order = Callable[["_Pair"], tuple[int, ...]]
 
 
@@ -44,23 +52,33 @@ ORDERS: tuple[Order, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Sets of operations as bits, each a kernel; and partitions of all work into some of them."""
+    """Sets of operations as bits, each a kernel; partitions of all work into some of them; and whether growing them
+    ended before there was nothing left to gain."""
 
     sets: list[int]
     partitions: list[list[int]]
+    cut: bool = False
 
 
-def candidates(graph: Graph, space: Space, orders: int) -> Found:
-    """The candidates of a graph, grown in the first `orders` of `ORDERS`."""
+def candidates(graph: Graph, space: Space, orders: int, late: Callable[[], bool] = lambda: False) -> Found:
+    """The candidates of a graph, grown in the first `orders` of `ORDERS`; where `late` says so, no further."""
     work = [n.index for n in graph.nodes if n.work]
     alone = [1 << i for i in work]
     if len(work) <= EVERY_SET:
         return Found([m for m in _subsets(work) if space.kernels(m)], [alone])
     found: dict[int, None] = dict.fromkeys(alone)
-    partitions = [_grown(graph, space, alone, order, found) for order in ORDERS[:orders]]
+    partitions: list[list[int]] = []
+    cut = False
+    for order in ORDERS[:orders]:
+        most = space.looked + LOOKS * len(work)
+        growth = _Growth(graph, space, alone, lambda most=most: space.looked > most or late())
+        _grow(growth, order, found)
+        partitions.append(list(growth.groups))
+        cut |= growth.cut
     for groups in partitions:
-        found.update(dict.fromkeys(_neighbours(graph, space, groups)))
-    return Found(list(found), partitions)
+        if not late():
+            found.update(dict.fromkeys(_neighbours(graph, space, groups)))
+    return Found(list(found), partitions, cut)
 
 
 def _subsets(work: list[int]) -> Iterator[int]:
@@ -77,9 +95,15 @@ def best(space: Space, work: int) -> Kernel | None:
 # ------------------------------------------------------------------------------------------------------ growing
 
 
-def _grown(graph: Graph, space: Space, alone: list[int], order: Order, found: dict[int, None]) -> list[int]:
-    """Groups joined as long as it gains; every group on the way is added to `found`."""
-    growth = _Growth(graph, space, alone)
+def _grow(growth: _Growth, order: Order, found: dict[int, None]) -> None:
+    """Join groups as long as it gains; every group on the way is added to `found`."""
+    while _grow_to(growth, order, found) and not growth.cut:
+        growth.most *= LARGER
+
+
+def _grow_to(growth: _Growth, order: Order, found: dict[int, None]) -> bool:
+    """Join groups to up to `growth.most` operations; whether there were pairs that are more."""
+    growth.larger = False
     heap: list[tuple[tuple[int, ...], int, int]] = []
 
     def offer(a: int, b: int) -> None:
@@ -99,14 +123,16 @@ def _grown(graph: Graph, space: Space, alone: list[int], order: Order, found: di
         found[joined] = None
         for other in growth.near(joined):
             offer(joined, other)
-    return list(growth.groups)
+    return growth.larger
 
 
 class _Growth:
-    """A partition into groups, each a kernel, and which group reads which."""
+    """A partition into groups, each a kernel, and which group reads which. Groups become no larger than `most`; where
+    that kept two apart, it is noted in `larger`. Once `over` says so, no pair is looked at, which is noted in `cut`."""
 
-    def __init__(self, graph: Graph, space: Space, groups: list[int]) -> None:
-        self.graph, self.space = graph, space
+    def __init__(self, graph: Graph, space: Space, groups: list[int], over: Callable[[], bool]) -> None:
+        self.graph, self.space, self.over = graph, space, over
+        self.most, self.larger, self.cut = SMALL, False, False
         self.groups: dict[int, None] = dict.fromkeys(groups)
         self.of: dict[int, int] = {m.bit_length() - 1: m for m in groups}
         self.parts: dict[int, list[int]] = {m: [m.bit_length() - 1] for m in groups}
@@ -142,6 +168,12 @@ class _Growth:
         return list(found)
 
     def pair(self, a: int, b: int) -> _Pair | None:
+        if len(self.parts[a]) + len(self.parts[b]) > self.most:
+            self.larger = True
+            return None
+        if self.over():
+            self.cut = True
+            return None
         one, other, both = best(self.space, a), best(self.space, b), best(self.space, a | b)
         if one is None or other is None or both is None:
             return None
@@ -214,10 +246,10 @@ class _Growth:
 
 
 def _neighbours(graph: Graph, space: Space, groups: list[int]) -> list[int]:
-    """Every group with one of the operations around it more, or with one of its own less."""
+    """Every small group with one of the operations around it more, or with one of its own less."""
     found: list[int] = []
     for group in groups:
-        kernel = best(space, group)
+        kernel = best(space, group) if group.bit_count() <= SMALL else None
         if kernel is None:
             continue
         around = {graph.number[v] for v in kernel.loads if v in graph.number and graph.nodes[graph.number[v]].work}

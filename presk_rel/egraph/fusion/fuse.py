@@ -30,11 +30,13 @@ LIMIT = 5.0
 @dataclass(frozen=True, slots=True)
 class Fused:
     """The program with its kernels; the launches, arithmetic and traffic of one run of the entry, folds as often as
-    they count (`cost.NOMINAL` where a dimension is unbound); `gap` is the largest of any function's partition."""
+    they count (`cost.NOMINAL` where a dimension is unbound); `gap` is the largest of any function's partition; `cut`:
+    some kernels were not grown to their end."""
 
     program: Program
     work: Work
     gap: float
+    cut: bool = False
 
 
 def fuse(
@@ -47,7 +49,7 @@ def fuse(
     names = Fresh(flat.functions)
     functions = dict(flat.functions)
     work: dict[str, Work] = {}
-    gap, count = 0.0, 0
+    gap, count, cut = 0.0, 0, False
     for name in _reached(flat, entry):
         graph = graph_of(flat.functions[name], model)
         found = partition(graph, limit, budget.seconds_left)
@@ -56,10 +58,10 @@ def fuse(
         functions[name] = written.function
         functions |= {k.name: k for k in written.kernels}
         work[name] = _work(graph, found, written.function, work)
-        gap = max(gap, found.gap)
+        gap, cut = max(gap, found.gap), cut or found.cut
     program = replace(flat, functions=functions)
     verify(program, "fusion")
-    return Fused(program, work[entry], gap)
+    return Fused(program, work[entry], gap, cut)
 
 
 def with_kernels(report: Report, fused: Fused, seconds: float) -> Report:
@@ -68,7 +70,8 @@ def with_kernels(report: Report, fused: Fused, seconds: float) -> Report:
     work = fused.work
     after = replace(report.after, kernels=work.kernels, flops=work.flops, bytes=work.bytes)
     phases = (*report.phases, ("fuse", seconds))
-    return replace(report, after=after, phases=phases, gap=max(report.gap, fused.gap))
+    cuts = (*report.cuts, "fuse") if fused.cut else report.cuts
+    return replace(report, after=after, phases=phases, gap=max(report.gap, fused.gap), cuts=cuts)
 
 
 def _reached(flat: Program, entry: str) -> list[str]:

@@ -29,11 +29,13 @@ WHOLE, PART = 800, 300
 @dataclass(frozen=True, slots=True)
 class Partition:
     """The kernels in an order in which they can run. `gap` is 0 where no selection of the candidates is cheaper, else
-    how far below it the cheapest may lie, relative to it; the largest of all parts of a large graph."""
+    how far below it the cheapest may lie, relative to it; the largest of all parts of a large graph. `cut`: the growing
+    of candidates ended before there was nothing left to gain."""
 
     kernels: tuple[Kernel, ...]
     units: int
     gap: float
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,13 @@ def partition(graph: Graph, limit: float, late: Callable[[], float | None] = lam
     if sum(n.work for n in graph.nodes) <= WHOLE:
         return _partition(graph, limit, len(ORDERS), late)
     kernels: list[Kernel] = []
-    units, gap = 0, 0.0
+    units, gap, cut = 0, 0.0, False
     for part in parts_of(graph, PART):
         found = _partition(part, limit, 1, late)
         place = [graph.number[n.binding.name] for n in part.nodes]
         kernels += [_moved(k, place) for k in found.kernels]
-        units, gap = units + found.units, max(gap, found.gap)
-    return Partition(tuple(kernels), units, gap)
+        units, gap, cut = units + found.units, max(gap, found.gap), cut or found.cut
+    return Partition(tuple(kernels), units, gap, cut)
 
 
 def _moved(kernel: Kernel, place: list[int]) -> Kernel:
@@ -82,14 +84,14 @@ def _partition(graph: Graph, limit: float, orders: int, late: Callable[[], float
     from presk_rel.egraph.fusion.solver import solve
 
     space = Space(graph)
-    found = candidates(graph, space, orders)
+    found = candidates(graph, space, orders, lambda: late() == 0.0)
     task = task_of(graph, space, found)
     start = min((selected(task, space, groups) for groups in found.partitions), key=lambda s: _units(task, s))
     chosen, bound = solve(task, start, limit, late())
     better = min((pruned(task, chosen), start), key=lambda s: _units(task, s))
     units = _units(task, better)
     gap = max(0.0, 1 - bound / units) if units else 0.0
-    return Partition(tuple(task.kernels[k] for k in better), units, gap)
+    return Partition(tuple(task.kernels[k] for k in better), units, gap, found.cut)
 
 
 def task_of(graph: Graph, space: Space, found: Found) -> Task:

@@ -20,18 +20,19 @@ def parts_of(graph: Graph, size: int) -> Iterator[Graph]:
             count = 0
         chunks[-1].append(n)
         count += n.work
-    read = [frozenset(v for n in chunk for v, _ in n.reads) for chunk in chunks]
+    owns = [_with_inline(graph, chunk) for chunk in chunks]
+    read = [frozenset(v for i in own for v, _ in graph.nodes[i].reads) for own in owns]
     later = frozenset({graph.function.ret})
     wanted: list[frozenset[str]] = []
     for names in reversed(read):
         wanted.append(later)
         later |= names
-    for chunk, results in zip(chunks, reversed(wanted), strict=True):
-        yield _part(graph, chunk, results)
+    for chunk, own, results in zip(chunks, owns, reversed(wanted), strict=True):
+        yield _part(graph, chunk, own, results)
 
 
-def _part(graph: Graph, chunk: list[Node], wanted: frozenset[str]) -> Graph:
-    """A part whose results are those of its bindings that are wanted later, and not made again there."""
+def _with_inline(graph: Graph, chunk: list[Node]) -> list[int]:
+    """The operations of a part, with those before it that it makes again."""
     own = {n.index for n in chunk}
     stack = list(chunk)
     while stack:
@@ -40,7 +41,12 @@ def _part(graph: Graph, chunk: list[Node], wanted: frozenset[str]) -> Graph:
             if source is not None and source.inline and source.index not in own:
                 own.add(source.index)
                 stack.append(source)
-    bindings = tuple(graph.nodes[i].binding for i in sorted(own))
+    return sorted(own)
+
+
+def _part(graph: Graph, chunk: list[Node], own: list[int], wanted: frozenset[str]) -> Graph:
+    """A part whose results are those of its bindings that are wanted later, and not made again there."""
+    bindings = tuple(graph.nodes[i].binding for i in own)
     inside = {b.name for b in bindings}
     outside = dict.fromkeys(v for b in bindings for v in operands(b.op) if v not in inside)
     params = tuple(Param(v, graph.types[v]) for v in outside)

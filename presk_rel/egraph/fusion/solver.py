@@ -28,8 +28,12 @@ def solve(task: Task, start: list[int], limit: float, seconds: float | None = No
         for v in bits(needs):
             if k not in writers[v]:
                 model.at_least([*((taken[w], 1) for w in writers[v]), (taken[k], -1)], 0)
-    for i in bits(task.live):  # follows from the rest, and makes the relaxation tighter
-        model.at_least([(taken[k], 1) for k, kernel in enumerate(task.kernels) if kernel.work >> i & 1], 1)
+    workers: dict[int, list[int]] = {i: [] for i in bits(task.live)}
+    for k, kernel in enumerate(task.kernels):
+        for i in bits(kernel.work & task.live):
+            workers[i].append(k)
+    for ks in workers.values():  # follows from the rest, and makes the relaxation tighter
+        model.at_least([(taken[k], 1) for k in ks], 1)
     chosen_first = set(start)
     for k, t in enumerate(taken):
         model.hint(t, int(k in chosen_first))

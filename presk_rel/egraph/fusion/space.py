@@ -46,9 +46,10 @@ class Kernel:
 
 @dataclass(slots=True)
 class Space:
-    """Kernels of one graph, each set of operations looked at once."""
+    """Kernels of one graph, each set of operations looked at once; `looked` counts the operations of all sets."""
 
     graph: Graph
+    looked: int = 0
     known: dict[int, tuple[Kernel, ...]] = field(default_factory=dict[int, tuple["Kernel", ...]])
 
     def kernels(self, work: int) -> tuple[Kernel, ...]:
@@ -56,6 +57,7 @@ class Space:
         nothing of its own reads, the rest being computed anew by its readers. None: no launch does it."""
         found = self.known.get(work)
         if found is None:
+            self.looked += work.bit_count()
             found = self.known[work] = tuple(_kernels(self.graph, work))
         return found
 
@@ -317,15 +319,22 @@ def _priced(
         if layout.products and n.index not in layout.after:
             repeat = max(1, layout.entries(layout.points - layout.result(n)) // TILE)
         flops += graph.flops(n) * repeat
-    moved = sum(_read(graph, v, ops) for v in loads) + sum(graph.bytes(graph.nodes[i].binding.name) for i in outputs)
+    written = [graph.bytes(graph.nodes[i].binding.name) for i in outputs]
+    moved = sum(_read(graph, layout.nodes, loads)) + sum(written)
     units = LAUNCH + (BYTE * moved + FLOP * flops) * layout.idle()
     return Kernel(work, ops, loads, outputs, min(LARGEST, units), moved, flops, whole)
 
 
-def _read(graph: Graph, name: str, ops: tuple[int, ...]) -> int:
-    """Bytes read of a value: of a gathered table no more than what is gathered."""
-    readers = [graph.nodes[i] for i in ops if any(v == name for v, _ in graph.nodes[i].reads)]
-    whole = graph.bytes(name)
-    if all(n.binding.op.op == "embed" for n in readers if isinstance(n.binding.op, Prim)):
-        return min(whole, sum(graph.bytes(n.binding.name) for n in readers))
-    return whole
+def _read(graph: Graph, nodes: list[Node], loads: tuple[str, ...]) -> list[int]:
+    """Bytes read of each value: of a table that is only gathered from, no more than what is gathered."""
+    gathers = [n for n in nodes if _gathers(n)]
+    others = frozenset(v for n in nodes if not _gathers(n) for v, _ in n.reads)
+    found: list[int] = []
+    for v in loads:
+        gathered = sum(graph.bytes(n.binding.name) for n in gathers if any(name == v for name, _ in n.reads))
+        found.append(graph.bytes(v) if v in others else min(graph.bytes(v), gathered))
+    return found
+
+
+def _gathers(node: Node) -> bool:
+    return isinstance(node.binding.op, Prim) and node.binding.op.op == "embed"

@@ -15,7 +15,7 @@ from presk_rel.egraph.fusion.graph import Graph, graph_of
 from presk_rel.egraph.fusion.partition import partition, task_of
 from presk_rel.egraph.fusion.space import Space
 from presk_rel.egraph.parts import live
-from tests.egraph.programs import read, residual_gradient
+from tests.egraph.programs import Builder, read, real, residual_gradient
 from tests.egraph.random_programs import random_program
 
 DIMS = {"B": 2, "D": 3}
@@ -151,4 +151,54 @@ def test_a_large_graph_is_partitioned_in_parts(monkeypatch: pytest.MonkeyPatch):
     assert len(whole.kernels) <= len(parts.kernels) < 2 * len(whole.kernels)
     made = fuse(program, "f", {"B": 8, "D": 4, "H": 8}, 2.0)
     assert made.work.kernels == len(parts.kernels)
+    assert check_fused("f", program, made.program) == []
+
+
+def alternating(lines: int) -> Program:
+    """Entry by entry work of one index space: one kernel, however much there is."""
+    b = Builder()
+    x, w = b.param("x", real(8)), b.param("w", real(8))
+    for i in range(lines):
+        x, w = b.prim("mul" if i % 2 else "add", real(8), x, w), x
+    return b.program(x)
+
+
+def looks(program: Program) -> tuple[int, int]:
+    """The operations of all sets that were looked at, and the kernels that were chosen."""
+    graph = graph_of(program.functions["f"], CostModel({}, {}))
+    space = Space(graph)
+    found = candidates(graph, space, len(ORDERS))
+    assert not found.cut
+    return space.looked, min(map(len, found.partitions))
+
+
+def test_looks_grow_with_the_graph_also_where_all_of_it_is_one_kernel():
+    (some, one), (more, also_one) = looks(alternating(160)), looks(alternating(640))
+    assert (one, also_one) == (1, 1)
+    assert more <= 6 * some
+
+
+def test_growing_ends_at_its_limit_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    program = alternating(100)
+    monkeypatch.setattr("presk_rel.egraph.fusion.candidates.LOOKS", 3)
+    made = fuse(program, "f", {}, 2.0)
+    assert made.cut
+    assert check_fused("f", program, made.program) == []
+
+
+def test_growing_ends_with_the_seconds_of_the_user():
+    program = alternating(100)
+    made = fuse(program, "f", {}, 2.0, seconds=0.0)
+    assert made.cut
+    assert made.work.kernels == 100
+    assert check_fused("f", program, made.program) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("part", [1, 3, 7])
+def test_parts_hand_on_all_that_later_ones_read(seed: int, part: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("presk_rel.egraph.fusion.partition.WHOLE", part)
+    monkeypatch.setattr("presk_rel.egraph.fusion.partition.PART", part)
+    program = random_program(seed, 40)
+    made = fuse(program, "f", DIMS, 0.1)
     assert check_fused("f", program, made.program) == []
