@@ -423,7 +423,7 @@ class Session:
         optimized, fused = self.optimized(entry, dims), self.fused(entry, dims)
         with self._pass("verify"):
             program = optimized.program
-            verdict = verify_proof(optimized.proof, self.differentiated, program, {})  # dims only weigh costs
+            verdict = verify_proof(optimized.proof, self.differentiated, program)
             return replace(verdict, reasons=(*verdict.reasons, *check_fused(entry, program, fused.program)))
 
     def _fuse(self, entry: str, dims: Mapping[str, int]) -> Fused:

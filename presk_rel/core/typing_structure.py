@@ -9,7 +9,7 @@ from presk_rel.core.rule import RuleError, Use, key, natural, params, text, tupl
 from presk_rel.core.shapes import compatible_types, slice_type, stack_count, tangent
 from presk_rel.core.typing_tensors import rule_filled
 from presk_rel.elab.ty import Key, Params, TupleOf, Type, field_names, field_type
-from presk_rel.smt.linear import constant
+from presk_rel.smt.linear import Linear, constant
 
 MAX_KEYS = 100_000
 """A limit on what one text of a few characters may ask for."""
@@ -108,9 +108,25 @@ def _slice(u: Use, i: int) -> Type:
     ty = u.args[i]
     count = stack_count(ty)
     slice_ = slice_type(count, ty) if count is not None else None
-    if slice_ is None:
+    if count is None or slice_ is None:
         raise RuleError(f"operand {i + 1} of {u.op} is a stack, not {ty}")
+    _check_number(u, count)
     return slice_
+
+
+def _check_number(u: Use, count: Linear) -> None:
+    """Slices are counted from 0. A number that is one of them at some lengths is for the run to judge (E7003)."""
+    number = u.attrs[0]
+    assert isinstance(number, Linear)
+    if _negative(number) or _negative(count - number - constant(1)):
+        raise RuleError(f"{u.op}: a stack of {count} has no slice {number}")
+
+
+def _negative(form: Linear) -> bool:
+    """Whether a form is below 0, or no integer, whatever naturals its symbols stand for."""
+    if form.is_constant and form.const.denominator != 1:
+        return True
+    return form.const < 0 and all(c <= 0 for _, c in form.terms)
 
 
 def rule_slice_params(u: Use) -> Type:

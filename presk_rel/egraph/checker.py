@@ -10,6 +10,7 @@ conditions hold;
 3. every congruence step uses lemmas proven before, and every lemma's steps lead from its left side to its right;
 4. the sides of every change of a fold are the same when folds are read up to the laws that it names;
 5. the last lemma says `start = end`;
+6. the optimized program is one of Core and takes and gives the entry's values (`egraph.checker_programs`);
 
 and, folds of the start terms having the start terms of their bodies, and folds of the end terms the end terms
 (`egraph.checker_ends`), `start` of the entry denotes what the entry computes, and `end` what the optimized program
@@ -33,6 +34,7 @@ from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker_contractions import contraction_fact
 from presk_rel.egraph.checker_ends import Ends
 from presk_rel.egraph.checker_products import same_products
+from presk_rel.egraph.checker_programs import unlike
 from presk_rel.egraph.checker_rules import (
     Bound,
     Sexp,
@@ -72,13 +74,14 @@ class Refusal:
         return ": ".join([", ".join(places), self.reason]) if places else self.reason
 
 
-def check(
-    proof: Proof, rules: Mapping[str, Rule], before: Program, after: Program, dims: Mapping[str, int] | None = None
-) -> list[Refusal]:
+def check(proof: Proof, rules: Mapping[str, Rule], before: Program, after: Program) -> list[Refusal]:
     """Check a proof about `proof.entry` of `before` (after differentiation, calls and all) and of `after` (optimized),
-    at `dims` where the optimizer was given them. Time is linear in the proof."""
+    at all dims: those that the optimizer was given only weighed costs. Time is linear in the proof."""
     try:
-        ends = Ends(proof, before, after, dims or {})
+        others = [Refusal(None, None, reason) for reason in unlike(proof.entry, before, after)]
+        if others:  # they may not even have an end
+            return others
+        ends = Ends(proof, before, after)
         found = [Refusal(None, None, reason) for reason in ends.problems()]
         for part in () if found else proof.parts:
             checker = _Checker(part, rules, ends)
@@ -320,7 +323,7 @@ class _Checker:
     def argument(self, sexp: Sexp, bound: Bound, root: int) -> object:
         if isinstance(sexp, list):
             return None
-        return root if sexp == "root" and "root" not in bound else bound.get(sexp)
+        return root if sexp == "root" else bound.get(sexp)
 
     def typed(self, pattern: Sexp, bound: Bound, root: int) -> Any:
         """The type that Core's typing rules give to a pattern whose variables stand for terms; None for none."""

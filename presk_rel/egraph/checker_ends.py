@@ -3,7 +3,7 @@ its end terms, with the end terms of these bodies, the program after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -12,20 +12,19 @@ from presk_rel.core.verify import problems
 from presk_rel.egraph.denote import denote, denote_all
 from presk_rel.egraph.denote_terms import Terms, Value
 from presk_rel.egraph.proof import Proof, Term
-from presk_rel.elab.ty import Type, map_dims
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.elab.ty import Type
+from presk_rel.smt.linear import Linear
 
 End = Literal["start", "end"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """A proof between two programs at `dims`."""
+    """A proof between two programs."""
 
     proof: Proof
     before: Program
     after: Program
-    dims: Mapping[str, int]
     known: dict[tuple[str, str, frozenset[str]], dict[str, Value]] = field(
         default_factory=dict[tuple[str, str, frozenset[str]], "dict[str, Value]"]
     )
@@ -63,8 +62,7 @@ class Ends:
         return self.typed[function]
 
     def _params(self, part: Proof) -> tuple[Param, ...]:
-        params = self.before.functions[part.entry].params if part is self.proof else part.params
-        return tuple(Param(p.name, _at(p.type, self.dims)) for p in params)
+        return self.before.functions[part.entry].params if part is self.proof else part.params
 
     def ill_typed(self, part: Proof) -> list[str]:
         """What the verifier of Core says of all terms of a part together."""
@@ -80,7 +78,7 @@ class Ends:
             ("end", self.after, "the optimized program"),
         )
         for end, program, what in programs:
-            value = denote(program, self.proof.entry, table, self.dims)
+            value = denote(program, self.proof.entry, table)
             if denote(self._program(end), self.proof.entry, table) != value:
                 yield f"the {end} term is not what {what} computes"
 
@@ -120,11 +118,6 @@ class Ends:
         params = (*self._params(part), *foreign)
         dims = self.before.functions[part.entry].dims if part is self.proof else part.dims
         return Function(part.entry, dims, params, part.terms[root].type, bindings, names[root])
-
-
-def _at(ty: Type, dims: Mapping[str, int]) -> Type:
-    values = {name: constant(n) for name, n in dims.items()}
-    return map_dims(ty, lambda d: d.substitute(values))
 
 
 def _is_foreign(term: Term) -> bool:

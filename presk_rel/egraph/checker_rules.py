@@ -56,7 +56,7 @@ def attributes(op: str, keywords: Mapping[str, Sexp], bound: Bound) -> tuple[obj
         value = None if word is None else evaluate(left.pop(word), bound, rational=kind == "rational")
         if kind == "dim" and isinstance(value, int):
             value = constant(value)
-        if kind == "axis?" and value in (None, ""):
+        if kind == "axis?" and word != ":axis" and value in (None, ""):
             continue
         found.append(value)
     return tuple(found)

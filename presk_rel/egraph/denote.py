@@ -7,15 +7,14 @@ executors). Calls, closures, trees and tuples are resolved; folds are read by `e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from presk_rel.core.ir import Apply, Binding, Call, Closure, Fold, Function, Grad, Jvp, Prim, Program, Vjp
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.denote_terms import Branch, FunctionValue, Lengths, Tensor, Terms, Value, shape_of
-from presk_rel.elab.ty import Idx, Mask, Real, Shape, TupleOf, Type, map_dims
-from presk_rel.smt.linear import Linear, constant, symbol
+from presk_rel.elab.ty import Idx, Mask, Real, Shape, TupleOf, Type
+from presk_rel.smt.linear import Linear, symbol
 
 MOST_BINDINGS = 5_000_000
 """Reading folds up to laws reads their bodies several times, and folds in bodies as often again; beyond this the
@@ -77,24 +76,23 @@ class Reading:
     bindings_left: int = MOST_BINDINGS
 
 
-def denote(program: Program, entry: str, terms: Terms, dims: Mapping[str, int] | None = None) -> Value:
-    """The value of `entry` on its own parameters, as canonical terms, at `dims` where they are bound. Call depth is
-    bounded by memory, not by the stack."""
+def denote(program: Program, entry: str, terms: Terms) -> Value:
+    """The value of `entry` on its own parameters, as canonical terms. Call depth is bounded by memory, not by the
+    stack."""
     reading = Reading(program, terms)
-    return run(reading, _start(reading, entry, dims or {}))
+    return run(reading, _start(reading, entry))
 
 
 def denote_all(program: Program, entry: str, terms: Terms, laws: frozenset[str]) -> dict[str, Value]:
     """All values of `entry` by name, folds read up to `laws`."""
     reading = Reading(program, terms, laws)
-    frame = _start(reading, entry, {})
+    frame = _start(reading, entry)
     run(reading, frame)
     return {name: local.value for name, local in frame.env.items()}
 
 
-def _start(reading: Reading, entry: str, dims: Mapping[str, int]) -> Frame:
+def _start(reading: Reading, entry: str) -> Frame:
     function = reading.program.functions[entry]
-    at = {name: constant(n) for name, n in dims.items()}
     terms = reading.terms
 
     def parameter(path: str, ty: Type) -> Value:
@@ -105,9 +103,8 @@ def _start(reading: Reading, entry: str, dims: Mapping[str, int]) -> Frame:
 
     env: dict[str, Local] = {}
     for p in function.params:
-        ty = map_dims(p.type, lambda d: d.substitute(at))
-        env[p.name] = Local(terms.leaves_of(reading.program.modules, ty, parameter, p.name), p.type)
-    return Frame(function, at, _open(function), env)
+        env[p.name] = Local(terms.leaves_of(reading.program.modules, p.type, parameter, p.name), p.type)
+    return Frame(function, {}, _open(function), env)
 
 
 def _open(function: Function) -> dict[str, Lengths]:

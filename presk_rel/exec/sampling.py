@@ -152,7 +152,7 @@ class _Instance:
         return cut | ({v for name, v in bound.items() if kinds[name] == "shape"} - inside)
 
     def operations(self) -> set[int]:
-        """The terms below the roots that the rule's own operations stand for."""
+        """The terms that the rule's own operations stand for, the roots among them (`x⁰ = 1` for x = 1)."""
         sides = read_rule(self.rule)
         ends = (self.step.before, self.step.after) if self.step.forward else (self.step.after, self.step.before)
         stack: list[tuple[Pattern, int]] = [(sides.left, ends[0]), (sides.right, ends[1])]
@@ -160,9 +160,8 @@ class _Instance:
         while stack:
             pattern, term = stack.pop()
             if isinstance(pattern, Apply):
-                below = tuple(zip(pattern.args, self.proof.terms[term].children, strict=False))
-                found.update(t for p, t in below if isinstance(p, Apply))
-                stack += below
+                found.add(term)
+                stack += zip(pattern.args, self.proof.terms[term].children, strict=False)
         return found
 
     def side(self, root: TermId, cut: set[int]) -> Function:

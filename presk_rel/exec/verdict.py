@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from presk_rel.core.ir import Program
@@ -44,9 +43,9 @@ class Verdict:
         return text + (f"; not sampled: {', '.join(self.unsampled)}" if self.unsampled else "")
 
 
-def verify_proof(proof: Proof, before: Program, after: Program, dims: Mapping[str, int]) -> Verdict:
+def verify_proof(proof: Proof, before: Program, after: Program) -> Verdict:
     """Check `proof` between the differentiated program and the optimized one, and sample its rules."""
-    refusals = [str(r) for r in check(proof, RULES, before, after, dims)]
+    refusals = [str(r) for r in check(proof, RULES, before, after)]
     sampled = [] if refusals else sample_rules(proof, before.modules)
     disagreements = [f"rule `{s.rule}` is false: {s.disagreement}" for s in sampled if s.disagreement is not None]
     lemmas = [lemma for part in proof.parts for lemma in part.lemmas]

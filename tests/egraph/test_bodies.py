@@ -123,7 +123,7 @@ def optimized(name: str, order: int, remat: str) -> tuple[Program, Program, str,
 )
 def test_gradients_through_folds(name: str, order: int, remat: str):
     before, flat, entry, done = optimized(name, order, remat)
-    verdict = verify_proof(done.proof, before, done.program, {})
+    verdict = verify_proof(done.proof, before, done.program)
     assert verdict.reasons == ()
     assert done.report.after.kernels < done.report.before.kernels
     assert same_values(flat, done.program, entry)

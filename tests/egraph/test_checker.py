@@ -47,7 +47,7 @@ def proven(path: str, entry: str, dims: tuple[tuple[str, int], ...]):
 @pytest.mark.parametrize(("path", "entry", "dims"), ENTRIES)
 def test_the_optimizers_proofs_are_accepted(path: str, entry: str, dims: tuple[tuple[str, int], ...]) -> None:
     proof, before, after = proven(path, entry, dims)
-    verdict = verify_proof(proof, before, after, {})
+    verdict = verify_proof(proof, before, after)
     assert verdict.reasons == ()
     assert verdict.unsampled == ()
 

@@ -233,7 +233,7 @@ def test_the_checker_refuses_a_proof_by_a_wrong_definition() -> None:
   return %4
 }""")
     good = optimize(program, "f")
-    assert verify_proof(good.proof, program, good.program, {}).accepted
+    assert verify_proof(good.proof, program, good.program).accepted
     right = RULES["linear.definition"]
     wrong = replace(right, left="(sub (dot x w) b)")
     from presk_rel.egraph.checker import check
@@ -281,7 +281,7 @@ def test_nothing_is_computed_for_its_type(name: str) -> None:
     program = core(READ_FOR_THE_TYPE[name])
     done = optimize(program, "f")
     assert [b.op.op for b in done.program.functions["f"].bindings if isinstance(b.op, Prim)] == [name]
-    verdict = verify_proof(done.proof, program, done.program, {})
+    verdict = verify_proof(done.proof, program, done.program)
     assert (verdict.reasons, verdict.unsampled) == ((), ())
     assert f"{name}.template" in verdict.sampled
 
@@ -332,4 +332,4 @@ def test_sums_and_products_match_in_either_order(order: str) -> None:
     optimized = optimize(program, "f")
     ops = [b.op.op for b in bindings(optimized.program, "f") if isinstance(b.op, Prim)]
     assert ops == ["layer_norm"]
-    assert verify_proof(optimized.proof, program, optimized.program, {}).accepted
+    assert verify_proof(optimized.proof, program, optimized.program).accepted

@@ -147,7 +147,7 @@ def test_a_rule(name: str):
     lines = print_function(done.program.functions["f"]).splitlines()[1:-1]
     assert [line.split(" = ")[1].split("  --")[0].strip() for line in lines if " = " in line] == CASES[name][3]
     assert name in used(done)
-    verdict = verify_proof(done.proof, p, done.program, {})
+    verdict = verify_proof(done.proof, p, done.program)
     assert verdict.reasons == ()
     assert verdict.sampled[name] > 0
 

@@ -128,7 +128,7 @@ def test_a_rule(name: str):
     assert name in used(done)
     assert count(done.program.functions["f"], "ein") == 1
     assert count(done.program.functions["f"], "dot", "dot_vjp_l", "dot_vjp_r", "linear") == 0
-    verdict = verify_proof(done.proof, p, done.program, {})
+    verdict = verify_proof(done.proof, p, done.program)
     assert verdict.reasons == ()
     assert verdict.sampled[name] > 0
 
@@ -177,7 +177,7 @@ def test_a_stack(size: int):
     p = program(f"p : params P{{D}}, {given}", X, *lines, before=f"module P{{D}} {{\n{fields}}}\n\n")
     done = optimize(p, "f")
     assert {f"slices.sum-{size}", *(f"slice.of-stack-{size}-{k}" for k in range(size))} <= used(done)
-    assert verify_proof(done.proof, p, done.program, {}).reasons == ()
+    assert verify_proof(done.proof, p, done.program).reasons == ()
     rng = random.Random(size)
     for _ in range(100):
         dims = {d: rng.randrange(1, 4) for d in ("B", "D", "E")}
@@ -259,7 +259,7 @@ def refused(p: Program, done: Optimized, i: int, k: int, step: RuleStep) -> bool
     lemma = done.proof.lemmas[i]
     changed = replace(lemma, steps=(*lemma.steps[:k], step, *lemma.steps[k + 1 :]))
     proof = replace(done.proof, lemmas=(*done.proof.lemmas[:i], changed, *done.proof.lemmas[i + 1 :]))
-    return bool(check(proof, RULES, p, done.program, {}))
+    return bool(check(proof, RULES, p, done.program))
 
 
 WRONG = {

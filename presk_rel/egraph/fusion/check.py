@@ -7,18 +7,18 @@ That a kernel is one (primitives only, never folded or closed over) is for the v
 from __future__ import annotations
 
 from presk_rel.core.ir import Program
-from presk_rel.core.verify import problems
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.checker_programs import unlike
 from presk_rel.egraph.denote import denote
 from presk_rel.egraph.denote_terms import Terms
 
 
 def check_fused(entry: str, unfused: Program, fused: Program) -> list[str]:
     """Why the fused program is not accepted; nothing where it computes what the unfused one does."""
-    found = problems(fused)[:1]
-    if found:
-        return [f"the fused program is not well-formed: {found[0]}"]
     try:
+        found = list(unlike(entry, unfused, fused))
+        if found:
+            return found
         terms = Terms()
         same = denote(fused, entry, terms) == denote(unfused, entry, terms)
     except (PreskBug, KeyError, IndexError, ValueError) as error:

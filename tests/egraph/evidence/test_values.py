@@ -107,4 +107,4 @@ def test_a_factor_that_is_known_as_a_sign_only():
     program = random_program(1939, 8 + 1939 % 40)
     program.functions["f"] = live(program.functions["f"])
     done = optimize(program, "f", {"B": 2, "D": 3}, LIMITS)
-    assert verify_proof(done.proof, program, done.program, {}).accepted
+    assert verify_proof(done.proof, program, done.program).accepted

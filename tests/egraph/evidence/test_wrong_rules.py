@@ -125,6 +125,18 @@ def test_an_instance_whose_variable_is_what_an_operation_stands_for_too():
     assert found.disagreement is None
 
 
+def test_an_instance_whose_variable_is_what_the_whole_right_side_stands_for_too():
+    """`1⁰ = 1` by `x⁰ = 1`: sampled, the one 1 is no input."""
+    from presk_rel.egraph.proof import Lemma, Proof, RuleStep, Term
+
+    kind = PROGRAM.functions["f"].result
+    step = RuleStep("pow.zero", (("x", 0), ("t", kind)), True, 1, 0)
+    terms = (Term("ones", (), (), kind), Term("pow", (0,), (0,), kind))
+    (found,) = sample_rules(Proof("f", terms, (Lemma(1, 0, (step,)),), 1, 0), {})
+    assert found.evaluations > 0
+    assert found.disagreement is None
+
+
 def negated(program: Program) -> Program:
     """The rule with a sign error: its right side is the negative of what it was."""
     right = program.functions["right"]
