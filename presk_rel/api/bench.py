@@ -57,7 +57,7 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     handle()
     sides: dict[str, Callable[[], Any]] = {"presk": handle}
     for name in against:
-        sides[name] = BASELINES[name](program, handle)
+        sides[name] = _baseline(name, program, handle)
     kernels = {n: _kernels(handle, n, run) for n, run in sides.items()}
     samples = interleaved(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
@@ -69,6 +69,24 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
         kernels,
         environment(handle),
     )
+
+
+def _baseline(name: str, program: Program, handle: Handle) -> Callable[[], Any]:
+    """A side to compare with, which has run once. E7106 where the library refuses the exported program: at lengths of 0
+    some of its initializers and kernels do."""
+    try:
+        run = BASELINES[name](program, handle)
+        run()
+    except PreskError:
+        raise
+    except Exception as error:  # whatever torch, its compilers or jax raise
+        why = next(iter(str(error).splitlines()), "")
+        said = "".join(c for c in f"{type(error).__name__}: {why}" if c.isprintable())[:200]
+        help = "leave it out of --against; `presk export` prints the program that it runs"
+        raise PreskError(
+            [Diagnostic("E7106", f"the baseline `{name}` fails on these inputs: {said}", None, help=help)], exit_status=3
+        ) from error
+    return run
 
 
 def _kernels(handle: Handle, name: str, run: Callable[[], Any]) -> int | None:

@@ -65,7 +65,7 @@ def inline_entry(program: Program, entry: str, dims: Mapping[str, int] | None = 
     flat = run(work.flatten(function, entry, fixed, {}, tuple(substitute(p.type, fixed, {}) for p in function.params)))
     bodies = {f.name: f for f in work.bodies.values()}
     bounds = tuple((s, bound.substitute(fixed)) for s, bound in program.bounds if s not in fixed)
-    return Program(program.modules, {flat.name: flat, **bodies}, bounds)
+    return Program(program.modules, {flat.name: flat, **bodies}, bounds, program.declared)
 
 
 def inline_at(

@@ -131,11 +131,13 @@ class Function:
 
 @record
 class Program:
-    """Modules (parameter trees) and functions by name, in order. `bounds` are the facts `dim T <= N`."""
+    """Modules (parameter trees) and functions by name, in order. `bounds` are the facts `dim T <= N`. `declared` are the
+    functions of the source with their places: whatever a binding is moved to, its span says whose it is."""
 
     modules: dict[str, ModuleDef]
     functions: dict[str, Function]
     bounds: tuple[tuple[str, Linear], ...] = ()
+    declared: tuple[tuple[str, Span], ...] = field(default=(), compare=False)
 
 
 def operands(op: Op) -> tuple[Var, ...]:

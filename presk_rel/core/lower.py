@@ -100,7 +100,8 @@ def lower(program: TypedProgram, mode: Mode = "inference", *, unroll_stack: bool
     names = Fresh(functions)
     for spec in program.optimizers:
         functions.update((f.name, f) for f in optimizer_functions(spec, names))
-    return Program(dict(program.modules), functions, program.bounds)
+    declared = tuple((f.name, f.span) for f in program.functions)
+    return Program(dict(program.modules), functions, program.bounds, declared)
 
 
 @record

@@ -38,7 +38,8 @@ def with_pullback(program: Program, entry: str) -> Pullback | None:
     applied = _applied(f, names.like(f"{entry}.lambda"), inner, point)
     pulled = _pulled(f, names.like(f"{entry}.pullback"), applied, inner, point)
     functions = {**program.functions, applied.name: applied, pulled.name: pulled}
-    return Pullback(Program(program.modules, functions, program.bounds), pulled.name, tuple(p.name for p in inner))
+    made = Program(program.modules, functions, program.bounds, program.declared)
+    return Pullback(made, pulled.name, tuple(p.name for p in inner))
 
 
 def has_reals(ty: Type) -> bool:

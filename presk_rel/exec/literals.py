@@ -11,12 +11,13 @@ are diagnostics that name the argument: E7011 for a literal, E7012 for a file.
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeGuard
+from typing import IO, Any, NoReturn, TypeAlias, TypeGuard
 
 from presk_rel.exec.shapes import fail
 from presk_rel.exec.values import Array
@@ -185,8 +186,8 @@ def from_file(name: str, path: Path) -> Node:
         _bad_file(name, path, error.strerror or str(error))
     except (ValueError, EOFError, MemoryError, RecursionError, KeyError, NotImplementedError) as error:
         why = str(error)[:300] or type(error).__name__
-        if "pickle" in why:  # numpy's word for whatever it does not know; loading such a file would run its code
-            why = "it is not in numpy's format, or holds Python objects"
+        if "pickle" in why:  # numpy's word for whatever it does not know
+            why = "it is not in numpy's format"
         _bad_file(name, path, why)
 
 
@@ -197,10 +198,47 @@ def _bad_file(name: str, path: Path, why: str) -> NoReturn:
 def _npy(path: Path) -> Node:
     import numpy as np
 
+    with path.open("rb") as file:
+        _described(file)
     loaded: Any = np.load(path, allow_pickle=False)
     if not is_array(loaded):
         raise ValueError("it is no single array")
     return _exact(loaded)
+
+
+def _described(file: IO[bytes]) -> None:
+    """ValueError where the header of a file in numpy's format does not describe an array of numbers. Numpy says some
+    of that by what its parser raises, with addresses in the text, or by loading Python objects."""
+    from numpy.lib import format as npy
+
+    try:
+        version = npy.read_magic(file)
+    except ValueError:
+        raise ValueError("it is not in numpy's format") from None
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"it is in version {version[0]}.{version[1]} of numpy's format; there are 1.0, 2.0 and 3.0")
+    read: Any = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    try:
+        shape, _, dtype = read(file)
+    except Exception:  # whatever Python's own tokenizer and parser raise on bytes that are anything
+        raise ValueError("its header does not describe an array") from None
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"its header says the shape {list(shape)}")
+    if math.prod(shape) * dtype.itemsize > MAX_FILE:
+        raise ValueError(f"its header says the shape {list(shape)}, of more than {MAX_FILE:,} bytes")
+
+
+def _members_described(path: Path) -> None:
+    """As `_described`, every array of an archive."""
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.filename.endswith(".npy"):
+                with archive.open(entry) as file:
+                    _described(file)
 
 
 def _npz(path: Path) -> Node:
@@ -213,6 +251,7 @@ def _npz(path: Path) -> Node:
             total = sum(entry.file_size for entry in archive.infolist())
         if total > MAX_FILE:
             raise ValueError(f"it unpacks to {total:,} bytes, more than {MAX_FILE:,}")
+        _members_described(path)
         with np.load(path, allow_pickle=False) as loaded:
             return {str(key): _exact(loaded[key]) for key in loaded.files}
     except zipfile.BadZipFile as error:

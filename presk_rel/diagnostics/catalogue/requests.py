@@ -76,8 +76,8 @@ PAGES: Final = (
     _page(
         "E7106",
         "a baseline that cannot be had",
-        "The library that the baseline runs on is not installed here, or has no equivalent of something that the "
-        "program does (exit status 3).",
+        "The library that the baseline runs on is not installed here, has no equivalent of something that the program "
+        "does, or fails on these inputs, as torch does on some lengths of 0 (exit status 3).",
         "presk bench mlp.psk --entry mse_grad --against jax",
         "presk bench mlp.psk --entry mse_grad --against eager",
         "limit",

@@ -34,7 +34,7 @@ from presk_rel.core.ir import (
 )
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Idx, Mask, Params, Real, TupleOf, Type, field_type
-from presk_rel.exec.exact.kernel import Kernel, Site
+from presk_rel.exec.exact.kernel import Kernel, Site, owner
 from presk_rel.exec.exact.rows import ROWS
 from presk_rel.exec.exact.rows_values import draw
 from presk_rel.exec.exact.step import Draws, Step
@@ -105,6 +105,7 @@ class Interpreter:
         self.draws = draws
         self.progress = progress
         self.times: Times = {} if times is None else times
+        self.places: dict[tuple[str, str], str] = {}
         self.steps = 0
         self.dead_after = _by_binding(last_use)
 
@@ -140,9 +141,18 @@ class Interpreter:
     def iterating(self, loop: Loop) -> None:
         """An iteration of a fold begins; the estimator counts here."""
 
+    def _where(self, frame: Frame, binding: Binding) -> str:
+        """A binding in the function of the source that it is written in."""
+        at = (frame.fn.name, binding.name)
+        if at not in self.places:
+            self.places[at] = f"`{binding.name}` in `{self._owner(frame, binding)}`"
+        return self.places[at]
+
+    def _owner(self, frame: Frame, binding: Binding) -> str:
+        return owner(self.program.declared, binding.span) or frame.fn.name
+
     def _bind(self, frame: Frame, binding: Binding, value: Value) -> None:
-        where = f"`{binding.name}` in `{frame.fn.name}`"
-        value = self._named(value, binding.type, frame.env, where)
+        value = self._named(value, binding.type, frame.env, self._where(frame, binding))
         frame.values[binding.name] = value
         frame.types[binding.name] = binding.type
         frame.pc += 1
@@ -186,7 +196,7 @@ class Interpreter:
         if len(frames) > MAX_DEPTH:
             fail(
                 "E7019",
-                f"calls nest deeper than {MAX_DEPTH} in `{frame.fn.name}`: a recursion without end",
+                f"calls nest deeper than {MAX_DEPTH} in `{self._owner(frame, binding)}`: a recursion without end",
                 None,
                 exit_status=3,
             )
@@ -220,7 +230,7 @@ class Interpreter:
 
     def step(self, frame: Frame, binding: Binding, op: Prim, args: tuple[Value, ...]) -> Step:
         types = tuple(frame.types[v] for v in op.args)
-        site = Site(frame.fn.name, binding, self.steps)
+        site = Site(frame.fn.name, binding, self.steps, self.program.declared)
         return Step(
             self.kernel, self.program.modules, frame.env, op.op, op.attrs, args, types, binding.type, site, self.draws
         )
@@ -232,7 +242,7 @@ class Interpreter:
     # ------------------------------------------------------------------------------------------------------- folds
 
     def _start(self, frames: list[Frame], frame: Frame, binding: Binding, fold: Fold, args: tuple[Value, ...]) -> None:
-        total = length(fold.count, frame.env, f"`{frame.fn.name}`", binding.span)
+        total = length(fold.count, frame.env, f"`{self._owner(frame, binding)}`", binding.span)
         n = len(fold.stacked)
         left = self.iterations(fold, total)
         frame.loop = Loop(fold, self._dims(fold.dim_args, frame), left, total, args[:n], args[n], args[n + 1 :])

@@ -27,6 +27,12 @@ BINARY = ("add", "sub", "mul", "div", "max", "min")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq")
 
 
+def owner(declared: tuple[tuple[str, Span], ...], span: Span) -> str | None:
+    """Which of these functions a span is in."""
+    around = (n for n, s in declared if s.file == span.file and s.start <= span.start and span.end <= s.end)
+    return next(around, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where an operation happens. `step` numbers the operations executed in a run: as no value steers control, it names
@@ -35,6 +41,12 @@ class Site:
     function: str
     binding: Binding
     step: int
+    declared: tuple[tuple[str, Span], ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """The function of the source that the operation is written in; where none is known, the one that runs it."""
+        return owner(self.declared, self.binding.span) or self.function
 
     @property
     def span(self) -> Span | None:
@@ -48,11 +60,11 @@ class Site:
     @property
     def full(self) -> str:
         """With the binding's name, for us."""
-        return f"`{self.binding.name}` in `{self.function}`"
+        return f"`{self.binding.name}` in `{self.owner}`"
 
     def __str__(self) -> str:
         """In the user's words: a binding that only PSK-Core names is told by its span."""
-        return f"`{self.function}`" if self.binding.name.startswith("%") else self.full
+        return f"`{self.owner}`" if self.binding.name.startswith("%") else self.full
 
 
 @dataclass(frozen=True, slots=True)

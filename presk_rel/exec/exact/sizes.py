@@ -18,7 +18,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, Params, Real, TupleOf, Type, field_names, field_type
 from presk_rel.exec.exact.defined import check_defined
 from presk_rel.exec.exact.interp import Frame, Interpreter, LastUse, Loop
-from presk_rel.exec.exact.kernel import Choices, Events, Site
+from presk_rel.exec.exact.kernel import Choices, Events, Site, owner
 from presk_rel.exec.exact.rational_rows import RATIONAL_ROWS
 from presk_rel.exec.exact.rows import ROWS, STRUCTURAL
 from presk_rel.exec.shapes import Env, axes, fail, length
@@ -206,7 +206,11 @@ class Estimator(Interpreter):
         times = self.multiplier + (before.times if before is not None else 0)
         self.costs[at] = Cost(*at, str(binding.type), times, max(size, before.entries if before is not None else 0))
         if size > self.largest[0]:
-            self.largest = (size, f"`{binding.name} : {binding.type}` in `{frame.fn.name}`")
+            self.largest = (size, self._said(frame, binding))
+
+    def _said(self, frame: Frame, binding: Binding) -> str:
+        where = owner(self.program.declared, binding.span) or frame.fn.name
+        return f"`{binding.name} : {binding.type}` in `{where}`"
 
     def blank(self, ty: Type, env: Env, chain: int, where: str) -> Value:
         """A value of a type, without numbers."""
