@@ -84,7 +84,8 @@ def _baseline(name: str, program: Program, handle: Handle) -> Callable[[], Any]:
         said = "".join(c for c in f"{type(error).__name__}: {why}" if c.isprintable())[:200]
         help = "leave it out of --against; `presk export` prints the program that it runs"
         raise PreskError(
-            [Diagnostic("E7106", f"the baseline `{name}` fails on these inputs: {said}", None, help=help)], exit_status=3
+            [Diagnostic("E7106", f"the baseline `{name}` fails on these inputs: {said}", None, help=help)],
+            exit_status=3,
         ) from error
     return run
 

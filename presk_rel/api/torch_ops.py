@@ -31,6 +31,8 @@ library: Any = import_module("torch.library")
 LEVELS: WeakValueDictionary[int, Level] = WeakValueDictionary()
 """The functions by the number that operators know them by."""
 _NUMBERS = count()
+HALF = 2**63
+"""Where the integers of torch end; seeds go twice as far."""
 
 
 def registered(level: Level) -> int:
@@ -45,17 +47,24 @@ def traced(level: Level, inputs: tuple[Any, ...], *, differentiated: bool) -> tu
         raise TypeError("torch.compile takes functions whose results are tensors, not keys or hyperparameters")
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     others = [_text(x) for x in inputs if not isinstance(x, torch.Tensor)]
-    seeds = [n for x in inputs if isinstance(x, int | bytes) for n in ((x,) if isinstance(x, int) else tuple(x))]
+    seeds = [n for x in inputs if isinstance(x, int | bytes) for n in ((_signed(x),) if isinstance(x, int) else x)]
     operator = torch.ops.presk.both if differentiated else torch.ops.presk.value
     return tuple(operator(level.number, tensors, others, seeds)[: level.results])
 
 
 def _text(value: Any) -> str:
-    """Of a hyperparameter; "s" and "k" stand for a key, whose seed or bytes are passed as numbers, which may be others
-    at every call."""
+    """Of a hyperparameter; "s", "l" and "k" stand for a key, whose seed or bytes are passed as numbers, which may be
+    others at every call; "l" of a seed from 2⁶³ on."""
     if isinstance(value, int):
-        return "s"
+        return "l" if value >= HALF else "s"
     return "k" if isinstance(value, bytes) else str(value)
+
+
+def _signed(seed: int) -> int:
+    """As torch's operators can take it. Negative seeds are refused when the operator runs."""
+    if seed >= keys.SEED_LIMIT:
+        raise ValueError(f"a seed is a natural below 2^64, not {seed}")
+    return seed - keys.SEED_LIMIT if seed >= HALF else seed
 
 
 def _inputs(level: Level, tensors: Sequence[Any], others: Sequence[str], seeds: Sequence[int]) -> tuple[Any, ...]:
@@ -70,6 +79,8 @@ def _value(text: str, numbers: Iterator[int]) -> Any:
     match text:
         case "s":
             return keys.master(next(numbers))
+        case "l":
+            return keys.master(next(numbers) + keys.SEED_LIMIT)
         case "k":
             return bytes(islice(numbers, 32))
         case _:

@@ -131,8 +131,8 @@ class Function:
 
 @record
 class Program:
-    """Modules (parameter trees) and functions by name, in order. `bounds` are the facts `dim T <= N`. `declared` are the
-    functions of the source with their places: whatever a binding is moved to, its span says whose it is."""
+    """Modules (parameter trees) and functions by name, in order. `bounds` are the facts `dim T <= N`. `declared` are
+    the functions of the source with their places: wherever a binding is moved to, its span says whose it is."""
 
     modules: dict[str, ModuleDef]
     functions: dict[str, Function]

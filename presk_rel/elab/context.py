@@ -51,6 +51,8 @@ class Elab:
     measures: Measures = field(default_factory=Measures)
     hidden: frozenset[str] = frozenset()
     """Names of file dims that a type parameter of the same name must not capture; see `symbol_of`."""
+    suffixed: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of type parameters by their symbols, where these differ."""
     implicit: frozenset[str] = frozenset()
     """Ids of implicit dimensions (W0001)."""
 
@@ -106,7 +108,11 @@ class Elab:
         is bounded or hidden inside a type alias, because their symbols would otherwise be one."""
         if not isinstance(declared.node, ast.TypeParam) or declared.name not in self.hidden:
             return declared.name
-        return f"{declared.name}_"
+        symbol = f"{declared.name}_"
+        while any(d.name == symbol for d in self.declared.values()):
+            symbol += "_"
+        self.suffixed[symbol] = declared.name
+        return symbol
 
     def error(
         self,

@@ -20,6 +20,7 @@ from presk_rel.elab.names_protocol import Resolver
 from presk_rel.elab.order import order
 from presk_rel.elab.paths import paths
 from presk_rel.elab.signatures import Signature
+from presk_rel.elab.spelled import spelled
 from presk_rel.elab.ty import Applied, Composed, Instance, Params, Stacked, UseField
 from presk_rel.syntax import ast
 from presk_rel.types.check.axes import axis_parameters
@@ -37,8 +38,9 @@ def check_program(loaded: Loaded, names: Resolver) -> tuple[TypedProgram | None,
         program = Program(elaborated.elab, elaborated.signatures, check_function)
         typed = _check_bodies(program)
         blocks = resolve_blocks(elaborated.elab, elaborated.signatures)
-    key = span_order(loaded.files)
-    diagnostics = Diagnostics(sorted(found.items, key=lambda d: key(d.span)))
+    key, suffixed = span_order(loaded.files), elaborated.elab.suffixed
+    told = [spelled(d, suffixed) for d in found.items] if suffixed else found.items
+    diagnostics = Diagnostics(sorted(told, key=lambda d: key(d.span)))
     if diagnostics.has_errors:
         return None, diagnostics
     lost = [s.core for key, s in elaborated.signatures.items() if key not in typed]

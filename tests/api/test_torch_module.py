@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,10 @@ import torch
 from torch.autograd import forward_ad
 
 import presk_rel
+from presk_rel.exec.exact.run import Options
+from presk_rel.exec.literals import arguments
+from presk_rel.exec.values import Tensor
+from presk_rel.pipeline import Request
 from tests.api.test_api import DIMS, EXAMPLES, SMALL, mlp
 
 
@@ -163,3 +168,24 @@ def test_autocast_does_not_reach_into_a_module(dtype: Any):
         found.append([value.detach(), *(p.grad for p in module.parameters()), called["head"], bound["head"].clone()])
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(*found, strict=True))
     assert {x.dtype for x in found[1]} == {loss.compiled.dtype}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_every_seed_gives_the_exact_executors_draws_or_is_refused(compiled: bool, tmp_path: Path):
+    """Those from 2⁶³ on too, which torch has no integers for."""
+    torch.compiler.reset()
+    path = tmp_path / "draws.psk"
+    text = "fn f(k : key, x : ℝ[a: 8]) -> ℝ[a: 8] uses Rand = dropout(0.5, k, x)\n"
+    path.write_text(text, encoding="utf-8")
+    program = presk_rel.load(path, mode="training")
+    module = program.compile("f", {}, dtype="f64", tier="emit").to_torch()
+    call = torch.compile(module, fullgraph=True) if compiled else module
+    x = torch.arange(1.0, 9.0, dtype=torch.float64)
+    for seed in (2**63 - 1, 2**63, 2**64 - 1):
+        given = arguments([f"k={seed}", f"x={x.tolist()}"])
+        proven = program.session.run_exact("f", Request(given), Options(bits=64)).value
+        assert isinstance(proven, Tensor)
+        assert call(seed, x).tolist() == [float(t) for t in proven.data.text]
+    for seed in (-1, 2**64, 10**30):
+        with pytest.raises(Exception, match=r"a seed is a natural below 2\^64, not"):
+            call(seed, x)

@@ -125,3 +125,11 @@ def test_a_layer_of_no_entries_conforms(tmp_path: Path, dims: tuple[int, int, in
     )
     given = [part for name, n in zip("BIO", dims, strict=True) for part in ("--dim", f"{name}={n}")]
     assert presk_json("conform", str(path), "--entry", "f", *given).status == 0
+
+
+def test_a_baseline_that_torch_refuses_is_no_bug_of_presk(tmp_path: Path):
+    """torch's xavier_uniform_ divides by the sum of the lengths."""
+    options = ("--entry", "Linear.apply", "--dim", "In=0", "--dim", "Out=0", "--tier", "emit", "--runs", "3")
+    ran = presk_json("bench", MLP, *options)
+    assert (ran.status, ran.codes) == (3, ["E7106"])
+    assert "`eager` fails on these inputs: ZeroDivisionError" in ran.document["diagnostics"][0]["message"]

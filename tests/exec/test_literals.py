@@ -2,6 +2,7 @@
 
 import json
 import struct
+import zipfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,42 @@ def test_a_missing_file_and_an_object_array_are_refused(tmp_path: Path):
         with pytest.raises(PreskError) as raised:
             from_file(tmp_path / name)
         assert code(raised.value) == "E7012"
+
+
+def _header(path: Path, text: str, version: bytes = b"\x01\x00") -> Path:
+    body = text.encode() + b" " * 8 + b"\n"
+    path.write_bytes(b"\x93NUMPY" + version + len(body).to_bytes(2, "little") + body + bytes(16))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (print('run'),)}", "its header does not describe an array"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (lambda: 0,)}", "its header does not describe an array"),
+        ("\\{{{{", "its header does not describe an array"),
+        ("{'descr': '<f8', 'shape': (2,)}", "its header does not describe an array"),
+        ("{'descr': 'O', 'fortran_order': False, 'shape': (2,)}", "it holds Python objects"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-2,)}", "its header says the shape [-2]"),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999,)}",
+            "its header says the shape [99999999999], of",
+        ),
+    ],
+)
+def test_a_header_of_numpy_that_is_none_is_said_in_words(header: str, said: str, tmp_path: Path, capsys: Any):
+    """Neither run nor shown with the address that Python's parser puts in its message; in an archive likewise."""
+    for path in (_header(tmp_path / "h.npy", header), tmp_path / "h.npz"):
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.write(tmp_path / "h.npy", "x.npy")
+        with pytest.raises(PreskError) as raised:
+            arguments([f"x=@{path}"])
+        assert f"cannot be read: {said}" in raised.value.diagnostics[0].message
+        assert "0x" not in raised.value.diagnostics[0].message
+    assert not capsys.readouterr().out
+
+
+def test_other_versions_of_numpys_format_are_refused(tmp_path: Path):
+    with pytest.raises(PreskError, match=r"version 9\.0 of numpy's format"):
+        arguments([f"x=@{_header(tmp_path / 'v.npy', '{}', version=bytes([9, 0]))}"])
