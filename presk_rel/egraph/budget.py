@@ -1,7 +1,9 @@
 """How far the phases of the optimizer may go: counts, so that a run does the same on every machine under any load.
 
-Seconds count only where the user asks for it (`--time-limit`); such a run may differ from another one. Whatever is cut
-short ends with the best that was found, and is named in the report.
+Seconds count only where the user asks for it (`--time-limit`); such a run may differ from another one. Saturation
+ends when 40 % of them are over, since what follows grows with the graph; the search for something cheaper ends at 60 %;
+the rest is for writing down what was found and why it holds. Whatever is cut short ends with the best that was found,
+and is named in the report.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ class Limits:
     `expansions`, the rounds of rules that grow the graph (on gradients, more than four make the choice harder and the
     result no better), `simplifications` between two of them, and `growth`, how often a rule that pairs nodes may match
     in one step. `places` bounds the instances that move factors back inwards, `compared` the choices that extraction
-    compares, `searched` the edges that are looked through for short proofs. `solver` is the deterministic time of
-    CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at all: a larger program stays
-    as it is. `seconds`, of the user, bound all phases together."""
+    compares, `searched` the edges that are looked through for short proofs, `priced` the bindings that are looked
+    through to decide what folds keep. `solver` is the deterministic time of CP-SAT for choices of a large program, in
+    its seconds. `terms` bounds what is loaded at all: a larger program stays as it is. `seconds`, of the user, bound
+    all phases together."""
 
     e_nodes: int = 10_000
     instances: int = 20_000
@@ -34,48 +37,69 @@ class Limits:
     solver: float = 1.0
     times: int = 4
     terms: int = 1_000_000
+    priced: int = 2_000_000
     seconds: float | None = None
 
+
+SATURATING, SEARCHING, WHOLE = 0.4, 0.6, 1.0
+"""The parts of the user's seconds after which the graph stays as it is, nothing cheaper is looked for, and nothing is
+done that can be left out."""
 
 FUNCTIONS = 3
 """What all functions of a program together get of the solver, as many times as one of them."""
 
 
+class OutOfTime(Exception):
+    """The user's seconds are over in a phase of which half is no use. Caught in `optimize`."""
+
+    def __init__(self, phase: str) -> None:
+        super().__init__(phase)
+        self.phase = phase
+
+
 @dataclass(slots=True)
 class Budget:
-    """What is left in one run. `cuts` are what ended before it was done, in order."""
+    """What is left in one run, which `started` at a moment of the monotonic clock. `cuts` are what ended before it was
+    done, in order."""
 
     limits: Limits
-    deadline: float | None
+    started: float
     solver: float
     compared: int
     places: int
     searched: int
+    priced: int
     cuts: list[str] = field(default_factory=list[str])
 
     @staticmethod
     def of(limits: Limits, size: int = 0) -> Budget:
         """For a program of this many terms."""
-        deadline = None if limits.seconds is None else monotonic() + limits.seconds
-        compared, places, searched = (max(n, 20 * limits.times * size) for n in _growing(limits))
-        return Budget(limits, deadline, FUNCTIONS * limits.solver, compared, places, searched)
+        counts = (max(n, 20 * limits.times * size) for n in _growing(limits))
+        return Budget(limits, monotonic(), FUNCTIONS * limits.solver, *counts)
 
     def cut(self, what: str) -> None:
         """Note, once, what was cut short."""
         if what not in self.cuts:
             self.cuts.append(what)
 
-    def late(self) -> bool:
-        """Whether the seconds of the user are over."""
-        if self.deadline is None or monotonic() <= self.deadline:
+    def late(self, part: float = SEARCHING) -> bool:
+        """Whether this part of the user's seconds is over."""
+        left = self.seconds_left(part)
+        if left is None or left > 0:
             return False
         self.cut("seconds")
         return True
 
-    def seconds_left(self) -> float | None:
-        """Until the user's limit; None where there is none."""
-        return None if self.deadline is None else max(0.0, self.deadline - monotonic())
+    def watch(self, phase: str, part: float = SEARCHING) -> None:
+        """OutOfTime if this part of the user's seconds is over."""
+        if self.late(part):
+            raise OutOfTime(phase)
+
+    def seconds_left(self, part: float = WHOLE) -> float | None:
+        """Until this part of the user's seconds is over; None where there are none."""
+        seconds = self.limits.seconds
+        return None if seconds is None else max(0.0, self.started + part * seconds - monotonic())
 
 
-def _growing(limits: Limits) -> tuple[int, int, int]:
-    return limits.compared, limits.places, limits.searched
+def _growing(limits: Limits) -> tuple[int, int, int, int]:
+    return limits.compared, limits.places, limits.searched, limits.priced

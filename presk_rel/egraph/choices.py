@@ -79,38 +79,42 @@ class Weights:
         return h.op != "fold" or self.bodies is None or str(h.attrs[1]) in self.bodies
 
 
-def choices(graph: Graph, weights: Weights, start: list[TermId]) -> Choices:
-    """Every node as a choice of its class, keyed by its place there."""
-    terms = weights.terms
-    own: set[tuple[ClassId, HeadId, tuple[int, ...]]] = set()
+_Node = tuple[ClassId, HeadId, tuple[int, ...]]
+
+
+def nodes_of(graph: Graph, terms: Terms, start: list[TermId]) -> set[_Node]:
+    """The nodes, with their classes, of the terms of a program."""
+    found: set[_Node] = set()
     for t in start:
         args = tuple(graph.of_term[a] if a >= 0 else a for a in loaded_args(terms, t))
-        own.add((graph.of_term[t], terms.head[t], args))
-    found: Choices = {}
-    for c, nodes in enumerate(graph.nodes):
-        ways: list[Choice] = []
-        for i, node in enumerate(nodes):
-            if not weights.is_choice(node.head):
-                continue
-            operands = tuple(graph.types[a] if a >= 0 else -1 - a for a in node.args)
-            cost = weights.units(node.head, operands) + ((c, node.head, node.args) not in own)
-            ways.append(Choice(cost, frozenset(a for a in node.args if a >= 0), i))
-        found[c] = ways
+        found.add((graph.of_term[t], terms.head[t], args))
     return found
 
 
 def choices_of(
-    graph: Graph, encoded: Encoded, everything: Choices, leaves: tuple[TermId, ...], inputs: list[TermId]
+    graph: Graph, encoded: Encoded, leaves: tuple[TermId, ...], weights: Weights, own: set[_Node]
 ) -> tuple[Choices, ClassId]:
-    """The choices that one function has: no other one's parameters (`inputs` are all functions'). And the class, one
-    more, that needs the leaves of its result."""
+    """The choices that one function has, each keyed by its place in its class: what its result may be computed from,
+    and no other function's parameters. And the class, one more, that needs the leaves of its result. `own` are the
+    nodes of the program."""
     heads = encoded.terms.heads
     root = len(graph.nodes)
-    found = {**everything, root: [Choice(0, frozenset(graph.of_term[t] for t in leaves), 0)]}
-    for c in {graph.of_term[t] for t in inputs if not encoded.owns(encoded.terms.op(t))}:
-        used = {i: heads[node.head] for i, node in enumerate(graph.nodes[c])}
-        found[c] = [x for x in everything[c] if used[x.key].op != INPUT or encoded.owns(used[x.key])]
-    return found, root
+    found: Choices = {root: [Choice(0, frozenset(graph.of_term[t] for t in leaves), 0)]}
+    stack = sorted(found[root][0].needs)
+    while stack:
+        c = stack.pop()
+        if c in found:
+            continue
+        ways = found[c] = list[Choice]()
+        for i, node in enumerate(graph.nodes[c]):
+            head = heads[node.head]
+            if not weights.is_choice(node.head) or (head.op == INPUT and not encoded.owns(head)):
+                continue
+            operands = tuple(graph.types[a] if a >= 0 else -1 - a for a in node.args)
+            cost = weights.units(node.head, operands) + ((c, node.head, node.args) not in own)
+            ways.append(Choice(cost, frozenset(a for a in node.args if a >= 0), i))
+            stack += [a for a in node.args if a >= 0 and a not in found]
+    return dict(sorted(found.items())), root
 
 
 def chosen_terms(

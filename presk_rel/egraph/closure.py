@@ -14,7 +14,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
-from presk_rel.egraph.budget import Budget, Limits
+from presk_rel.egraph.budget import WHOLE, Budget, Limits
 from presk_rel.egraph.instances import FoldChange, Instance
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.proof import TermId
@@ -244,7 +244,8 @@ class Closure:
         raise ValueError(f"terms {a} and {b} are not equal")
 
     def explain(self, a: TermId, b: TermId) -> list[Lemma]:
-        """Lemmas, each after those it needs; the last is `a = b`. ValueError if they are not equal."""
+        """Lemmas, each after those it needs; the last is `a = b`. ValueError if they are not equal,
+        OutOfTime if the user's seconds are over."""
         if not self.equal(a, b):
             raise ValueError(f"terms {a} and {b} are not equal")
         done: set[tuple[TermId, TermId]] = set()
@@ -258,6 +259,7 @@ class Closure:
                 done.add((left, right))
                 order.append((left, right, edges))
                 continue
+            self.budget.watch("prove", WHOLE)
             edges = self.path(left, right, before)
             stack.append((left, right, before, edges))
             stack += [(p, q, date, None) for p, q, date in self._needs(edges) if (p, q) not in done]

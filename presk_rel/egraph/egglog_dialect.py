@@ -35,6 +35,9 @@ RULESETS = ("simplify", "collect", "expand", "fuse")
 _FACTS = ("scalar", "real", "tensors", "tensor", "matrix")
 Column = int | Fraction
 
+CHUNK = 5_000
+"""Terms that are loaded at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -68,9 +71,11 @@ class Session:
         nodes: list[tuple[TermId, tuple[int, ...]]],
         equal: list[tuple[TermId, TermId]],
         also: frozenset[str] | set[str] = frozenset(),
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
         """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those
-        in `equal` are known to be. `also`: primitives that count as present, so that rules about them are loaded."""
+        in `equal` are known to be. `also`: primitives that count as present, so that rules about them are loaded.
+        `watch` is called in between and may raise."""
         coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
         ops = {c.op for _, c, _ in coded if c.op is not None} | also
         self.rules, reached = usable(self.rules, ops)
@@ -78,12 +83,17 @@ class Session:
         arities = sorted({len(c.columns) - 1 for _, c, _ in coded if c.op is None})
         self.codes = {c.name: c for c in [*codes, *map(opaque_code, arities)]}
         with tempfile.TemporaryDirectory(prefix="presk-egraph-") as folder:
-            self._write_tables(Path(folder), coded)
             self._engine = self._start(folder)
-            for form in [*self._signature(), *self._loaders(Path(folder)), *self._rule_forms()]:
+            loaders = _loaders(list({c.name: c for _, c, _ in coded}.values()))
+            for form in [*self._signature(), *loaders, *self._rule_forms()]:
                 self._do(form)
-            self._do("(run load 1)")
+            for first in range(0, len(coded), CHUNK):
+                watch()
+                for form in self._written(Path(folder), coded[first : first + CHUNK]):
+                    self._do(form)
+                self._do("(run load 1)")
         for a, b in equal:
+            watch()
             self._do(f"(union (N {a}) (N {b}))")
         self._supply_facts()
         if asked(self.rules):
@@ -129,7 +139,8 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------ loading
 
-    def _write_tables(self, folder: Path, coded: list[tuple[TermId, Code, tuple[int, ...]]]) -> None:
+    def _written(self, folder: Path, coded: list[tuple[TermId, Code, tuple[int, ...]]]) -> list[str]:
+        """The forms that read some terms, from files."""
         rows: dict[str, list[str]] = {}
         for t, code, args in coded:
             head = self.terms.op(t)
@@ -139,20 +150,10 @@ class Session:
                 columns.append(head.type)
             columns += [a if a >= 0 else -1 - a for a in args]
             rows.setdefault(code.name, []).append("\t".join([str(t), *(_cells(columns))]))
-        if coded:
-            rows["node"] = [f"{t}\t{self.terms.type[t]}" for t, _, _ in coded]
+        rows["node"] = [f"{t}\t{self.terms.type[t]}" for t, _, _ in coded]
         for name, lines in rows.items():
             (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-    def _loaders(self, folder: Path) -> list[str]:
-        forms: list[str] = []
-        for name in sorted(p.stem for p in folder.iterdir()):
-            if name != "node":
-                forms += _loader(self.codes[name])
-        facts = "(set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)"
-        node = f"(rule ((in_node i t)) ({facts}) :ruleset load)"
-        files = ['(input in_node "node.tsv")'] if (folder / "node.tsv").exists() else []
-        return [*forms, "(relation in_node (i64 i64))", *files, node]
+        return [f'(input in_{name} "{name}.tsv")' for name in sorted(rows)]
 
     def _supply_facts(self) -> None:
         """What conditions ask about types, for every type that is new."""
@@ -291,8 +292,15 @@ def _cells(columns: list[int | Fraction]) -> list[str]:
     return out
 
 
+def _loaders(codes: list[Code]) -> list[str]:
+    """The relations that are filled from files, and the rules that make their rows e-nodes."""
+    forms = [form for code in sorted(codes, key=lambda c: c.name) for form in _loader(code)]
+    facts = "(set (ty (N i)) t) (set (rp (N i)) (TIn i)) (set (constant (N i)) 0)"
+    return [*forms, "(relation in_node (i64 i64))", f"(rule ((in_node i t)) ({facts}) :ruleset load)"]
+
+
 def _loader(code: Code) -> list[str]:
-    """A relation filled from a file, and the rule that makes its rows e-nodes."""
+    """A relation, and the rule for its rows."""
     sorts, variables_, arguments = ["i64"], ["i"], list[str]()
     for k, kind in enumerate(code.columns):
         if kind == "rational":
@@ -307,7 +315,6 @@ def _loader(code: Code) -> list[str]:
     made = f"({code.name} {' '.join(arguments)})"
     return [
         f"(relation {relation} ({' '.join(sorts)}))",
-        f'(input {relation} "{code.name}.tsv")',
         f"(rule (({relation} {' '.join(variables_)})) ((union (N i) {made})) :ruleset load)",
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from presk_rel.egraph.budget import Budget
+from presk_rel.egraph.budget import SEARCHING, Budget
 from presk_rel.egraph.cp_sat import Model, Var
 from presk_rel.egraph.extract import Choice, Choices, ClassId, Components
 from presk_rel.egraph.extract_parts import Solved
@@ -31,7 +31,7 @@ def solve_part(
     scale = _scale(choices)
     variables = _formulate(model, choices, hint, free, component, scale)
     level = 2 if size <= LARGE else 1  # the relaxation proves optima here
-    found = model.solve(limit, level, budget.seconds_left())
+    found = model.solve(limit, level, budget.seconds_left(SEARCHING))
     budget.solver -= model.spent
     if model.spent >= limit or budget.late():
         budget.cut("extract")

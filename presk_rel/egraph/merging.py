@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.choices import Weights
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel
@@ -40,15 +41,17 @@ class Merged:
     gap: float
 
 
-def merged(terms: Terms, closure: Closure, root: TermId, model: CostModel, limit: float) -> Merged:
-    """The cheapest of a program and what it is with contractions merged (`rules.merging`); equal to it in the closure.
-    `limit` is the solver's."""
+def merged(terms: Terms, closure: Closure, root: TermId, model: CostModel, budget: Budget) -> Merged:
+    """The cheapest of a program and what it is with contractions merged (`rules.merging`); equal to it in the
+    closure."""
+    if budget.late():
+        return Merged(root, 0.0)
     merger = _Merger(terms, closure, model, Laws(terms, closure))
     merger.propose(root)
     if not merger.ways:
         return Merged(root, 0.0)
     closure.settle()
-    found = extract(merger.choices(root), root, limit)
+    found = extract(merger.choices(root), root, budget.limits.solver, budget)
     if found is None:
         return Merged(root, 0.0)
     return Merged(merger.rebuilt(root, {t: c.key for t, c in found.chosen.items()}), found.gap)

@@ -15,9 +15,9 @@ from time import perf_counter
 from presk_rel.core.ir import Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.budget import Budget, Limits
+from presk_rel.egraph.budget import WHOLE, Budget, Limits, OutOfTime
 from presk_rel.egraph.chains import shortened
-from presk_rel.egraph.choices import Weights, choices, choices_of, chosen_terms, loaded_args
+from presk_rel.egraph.choices import Weights, choices_of, chosen_terms, loaded_args, nodes_of
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.commute import commuted
 from presk_rel.egraph.contract.common import grouped
@@ -30,7 +30,7 @@ from presk_rel.egraph.extract import Extraction, extract
 from presk_rel.egraph.folds.residuals import Recomputed, stacking
 from presk_rel.egraph.folds.write import smaller_folds
 from presk_rel.egraph.instances import FoldChange, Instance
-from presk_rel.egraph.language import INPUT, Terms
+from presk_rel.egraph.language import Terms
 from presk_rel.egraph.merging import merged
 from presk_rel.egraph.op_types import TypeTable
 from presk_rel.egraph.parts import Part, parts_of, reached
@@ -67,9 +67,9 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class Report:
     """`fired` counts logged instances per rule, in the order of the rule table; `e_nodes` before and after, with what
-    `contract` and `placement` add; `gap` is 0 where the extraction is proven optimal; `stopped` says how saturation
-    ended ("saturated", or the limit met), `cuts` which phases ended before they were done, with the best that they had
-    found."""
+    `contract` and `placement` add; `gap` is 0 where the extraction is proven optimal, 1 where nothing was extracted;
+    `stopped` says how saturation ended ("saturated", or the limit met), `cuts` which phases ended before they were
+    done, with the best that they had found."""
 
     before: Size
     after: Size
@@ -108,7 +108,7 @@ def optimize(
     model = CostModel(flat.modules, dict(dims or {}), dict(flat.functions))
     budget = Budget.of(limits or Limits(), sum(len(f.bindings) for f in reached(flat, entry).values()))
     ways: list[Recomputed | None] = [None]
-    ways = residual_ways(flat, entry, dims or {}) if choose_residuals else ways
+    ways = residual_ways(flat, entry, dims or {}, budget) if choose_residuals else ways
     return _Optimizer(flat, entry, model, budget, table, ways).run()
 
 
@@ -146,18 +146,35 @@ class _Optimizer:
         terms = Terms(TypeTable(self.flat.modules))
         given = parts_of(self.flat, self.entry, terms)
         closure = Closure(terms, self.budget)
+        try:
+            return self.optimized(given, terms, closure)
+        except OutOfTime as late:
+            self.budget.cut(late.phase)
+            return self.finished(given, closure, [_Result(part, part.function, None) for part in given], gap=1.0)
+
+    def optimized(self, given: list[Part], terms: Terms, closure: Closure) -> Optimized:
+        """The best program found; OutOfTime if not even its proof can be written."""
         folds = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
         if len(terms) > self.budget.limits.terms:
             self.budget.cut("load")
-        if self.budget.cuts or self.budget.late():
-            return self.finished(given, closure, [_Result(part, part.function, None) for part in folds.parts])
+            results = [_Result(part, part.function, None) for part in folds.parts]
+            return self.finished(given, closure, results, gap=1.0)
         known = len(terms)
         folds = folds.map(lambda p: p.computing(recognise(terms, closure, p.root, self.rules, first=True)))
         if self.contracts:
             folds = folds.map(lambda p: p.computing(lowered(terms, closure, p.root)))
         canonicalize(terms, closure, known)
         self.lap("recognise")
+        try:
+            return self.searched(given, terms, closure, folds)
+        except OutOfTime as late:
+            self.budget.cut(late.phase)
+            results = [self.kept(part, closure, part.root, self.model) for part in folds.parts]
+            return self.finished(given, closure, results, gap=1.0)
+
+    def searched(self, given: list[Part], terms: Terms, closure: Closure, folds: Folds) -> Optimized:
+        """The best program that the e-graph knows; OutOfTime if that is not known in time."""
         leaves = [t for part in (*folds.parts, *folds.others) for t in part.spine.leaves]
         sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
         if self.contracts:
@@ -169,6 +186,7 @@ class _Optimizer:
         graph, instances, saturation = self.saturated(terms, loaded, equal)
         known, saturated = len(terms), graph.size
         for instance in instances:
+            self.budget.watch("close")
             closure.add(instance)
         if self.contracts:
             graph = contracted(graph, terms, closure, Weights(terms, self.model), self.budget)
@@ -240,20 +258,20 @@ class _Optimizer:
         self, terms: Terms, loaded: list[TermId], equal: list[tuple[TermId, TermId]]
     ) -> tuple[Graph, list[Instance], Saturation]:
         session = Session(terms, tuple(r for r in self.rules if r.ruleset not in OUTSIDE))
-        session.load([(t, loaded_args(terms, t)) for t in loaded], equal)
+        session.load([(t, loaded_args(terms, t)) for t in loaded], equal, watch=lambda: self.budget.watch("load"))
         self.lap("load")
         saturation = saturate(session, self.budget)
         self.lap("saturate")
         reading = session.freeze()
         graph = read_graph(session, reading)
-        instances = read_instances(session, reading)
+        instances = read_instances(session, reading, lambda: self.budget.watch("read"))
         self.lap("read")
         return graph, instances, saturation
 
     def results(self, graph: Graph, closure: Closure, start: list[TermId], folds: Folds) -> tuple[list[_Result], float]:
         """What is chosen for every function, and the gap; with all residuals kept where contractions are less work."""
         found, gap = self.chosen(graph, closure, start, folds.parts, folds.others)
-        if all(p.name in folds.keeping for p in folds.parts):
+        if all(p.name in folds.keeping for p in folds.parts) or self.budget.late():
             return found, gap
         kept, other = self.chosen(graph, closure, start, [p for p in folds.parts if p.name in folds.keeping], [])
         least, most = (self.sized({r.part.name: r.function for r in rs}) for rs in (found, kept))
@@ -266,13 +284,12 @@ class _Optimizer:
         fold of another body than of these is no choice."""
         terms = closure.terms
         model = replace(self.model, functions=dict(self.model.functions))
-        inputs = [t for t in start if terms.op(t).op == INPUT]
+        own = nodes_of(graph, terms, start)
         done: dict[str, _Result] = {}
         gap = 0.0
-        names = {p.name for p in parts}
+        names = frozenset(p.name for p in parts)
         for part in bodies_first(parts, others):
-            weights = Weights(terms, model, frozenset(names))
-            available, root = choices_of(graph, part.encoded, choices(graph, weights, start), part.spine.leaves, inputs)
+            available, root = choices_of(graph, part.encoded, part.spine.leaves, Weights(terms, model, names), own)
             extraction = extract(available, root, self.budget.limits.solver, self.budget)
             if extraction is None:
                 raise PreskBug("egraph", f"{part.name}: nothing can be extracted, not even the function itself")
@@ -285,13 +302,41 @@ class _Optimizer:
 
     def result(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction, model: CostModel) -> _Result:
         """The function that was chosen, where it is better; else the function as it was, with contractions merged."""
-        limit = self.budget.limits.solver
-        decoded, gap = decoded_function(part, closure, graph, extraction, self.rules, model, limit)
-        if not self.better(part, decoded, model):
-            decoded, gap = merged_function(part, closure, part.encoded.root, model, limit)
-        if not self.better(part, decoded, model):
-            return _Result(part, part.function, None)
-        return _Result(part, decoded.function, decoded, gap)
+        decoded, gap = self.decoded(part, closure, self.extracted(part, closure, graph, extraction), model)
+        if self.better(part, decoded, model):
+            return _Result(part, decoded.function, decoded, gap)
+        return self.kept(part, closure, part.encoded.root, model)
+
+    def kept(self, part: Part, closure: Closure, root: TermId, model: CostModel) -> _Result:
+        """The function that a term of the program is, where it is better; else the function as it was."""
+        decoded, gap = self.decoded(part, closure, root, model)
+        if self.better(part, decoded, model):
+            return _Result(part, decoded.function, decoded, gap)
+        return _Result(part, part.function, None)
+
+    def extracted(self, part: Part, closure: Closure, graph: Graph, extraction: Extraction) -> TermId:
+        """The term of what was chosen for a function, with everything recognised."""
+        terms, parts = part.encoded.terms, part.spine
+        known = len(terms)
+        roots = [graph.of_term[t] for t in parts.leaves]
+        made = chosen_terms(graph, terms, extraction.chosen, roots)
+        new: dict[TermId, TermId] = {t: made[c] for t, c in zip(parts.leaves, roots, strict=True)}
+        for t in parts.builders:
+            new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
+        canonicalize(terms, closure, known)
+        return recognise(terms, closure, new[part.root], self.rules, first=False)
+
+    def decoded(self, part: Part, closure: Closure, root: TermId, model: CostModel) -> tuple[Decoded, float]:
+        """A term as a function, with contractions merged where that pays, its equalities with the start function in the
+        closure; and the gap of that choice."""
+        terms = part.encoded.terms
+        known = len(terms)
+        whole = merged(terms, closure, root, model, self.budget)
+        canonicalize(terms, closure, known)
+        self.budget.watch("decode", WHOLE)
+        decoded = decode(part.function, part.encoded, closure, whole.root)
+        canonicalize(terms, closure, known)
+        return decoded, whole.gap
 
     def better(self, part: Part, decoded: Decoded, model: CostModel) -> bool:
         before, after = (model.function(f).units + stacking(f, model) for f in (part.function, decoded.function))
@@ -336,41 +381,6 @@ def part_proof(closure: Closure, start: Part, result: _Result | None) -> Proof:
     else:
         raise PreskBug("egraph", f"what is known does not prove the result equal to {start.name}")
     return replace(proof, dims=function.dims, params=function.params)
-
-
-def decoded_function(
-    part: Part,
-    closure: Closure,
-    graph: Graph,
-    extraction: Extraction,
-    rules: tuple[Rule, ...],
-    model: CostModel,
-    limit: float,
-) -> tuple[Decoded, float]:
-    """What was chosen as a function, with contractions merged where that pays, its equalities with the start function
-    in the closure; and the gap of the latter choice."""
-    terms, parts = part.encoded.terms, part.spine
-    known = len(terms)
-    roots = [graph.of_term[t] for t in parts.leaves]
-    made = chosen_terms(graph, terms, extraction.chosen, roots)
-    new: dict[TermId, TermId] = {t: made[c] for t, c in zip(parts.leaves, roots, strict=True)}
-    for t in parts.builders:
-        new[t] = terms.make(terms.head[t], tuple(new[a] for a in terms.args[t]))
-    canonicalize(terms, closure, known)
-    return merged_function(part, closure, recognise(terms, closure, new[part.root], rules, first=False), model, limit)
-
-
-def merged_function(
-    part: Part, closure: Closure, root: TermId, model: CostModel, limit: float
-) -> tuple[Decoded, float]:
-    """A term as a function, with contractions merged where that pays, and the gap of that choice."""
-    terms = part.encoded.terms
-    known = len(terms)
-    whole = merged(terms, closure, root, model, limit)
-    canonicalize(terms, closure, known)
-    decoded = decode(part.function, part.encoded, closure, whole.root)
-    canonicalize(terms, closure, known)
-    return decoded, whole.gap
 
 
 def _recognised(closure: Closure) -> list[Instance]:

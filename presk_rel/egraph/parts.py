@@ -33,11 +33,13 @@ class Part:
 def reached(flat: Program, entry: str) -> dict[str, Function]:
     """The entry, then the bodies of folds in the order in which they are first named, all without what is dead."""
     names = [entry]
+    known = {entry}
     functions: dict[str, Function] = {}
     for name in names:
         functions[name] = live(flat.functions[name])
-        bodies = [b.op.body for b in functions[name].bindings if isinstance(b.op, Fold)]
-        names += [body for body in dict.fromkeys(bodies) if body not in names]
+        bodies = dict.fromkeys(b.op.body for b in functions[name].bindings if isinstance(b.op, Fold))
+        names += [body for body in bodies if body not in known]
+        known |= bodies.keys()
     return functions
 
 

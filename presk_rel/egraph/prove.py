@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from presk_rel.core.ir import Attr
+from presk_rel.egraph.budget import WHOLE
 from presk_rel.egraph.closure import CONGRUENCE, Closure, Edge, goal
 from presk_rel.egraph.conditions import variables
 from presk_rel.egraph.instances import FoldChange
@@ -74,8 +75,8 @@ class _Writer:
 
 
 def write_proof(entry: str, encoded: Encoded, closure: Closure, end: TermId, names: Mapping[TermId, str]) -> Proof:
-    """The proof that the function computes `end`; ValueError if the closure does not hold for it. `names` are those of
-    bindings."""
+    """The proof that the function computes `end`. `names` are those of bindings. ValueError if the closure does not
+    hold for it, OutOfTime if the user's seconds are over."""
     start = encoded.root
     writer = _Writer(encoded)
     first = writer.term(start)
@@ -83,6 +84,7 @@ def write_proof(entry: str, encoded: Encoded, closure: Closure, end: TermId, nam
     lemmas: list[Lemma] = []
     number: dict[tuple[TermId, TermId], int] = {}
     for left, right, edges in closure.explain(start, end):
+        closure.budget.watch("prove", WHOLE)
         steps = [_step(writer, closure, edge, number) for edge in edges]
         number[left, right] = len(lemmas)
         kept = tuple(s for s in steps if s.before != s.after)

@@ -70,6 +70,9 @@ def recognise(terms: Terms, closure: Closure, root: TermId, rules: tuple[Rule, .
         table.setdefault(left.op, []).append(rule)
     finder = Finder(terms, closure, table)
     for t in order:
+        if finder.rules and closure.budget.late():
+            finder.rules = {}  # the rest is made of what was found
+            closure.budget.cut("recognise")
         finder.visit(t)
     closure.settle()
     return finder.becomes[root]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from presk_rel.egraph.budget import Budget, Limits
+from presk_rel.egraph.budget import SATURATING, Budget, Limits
 from presk_rel.egraph.egglog_dialect import Session
 
 Stop = Literal["saturated", "e-nodes", "instances", "matches", "seconds", "rounds"]
@@ -52,7 +52,7 @@ class _Run:
             self.stop = "instances"
         elif self.session.matches > max(self.limits.matches, 10 * self.limits.times * self.before):
             self.stop = "matches"
-        elif self.budget.late():
+        elif self.budget.late(SATURATING):
             self.stop = "seconds"
         return self.stop is not None
 

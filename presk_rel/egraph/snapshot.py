@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,14 +82,16 @@ def _well_typed(terms: Terms, node: ENode, types: list[TypeId], class_: ClassId)
     return head.type == types[class_] and terms.table.fits(head.op, head.attrs, operands, head.type)
 
 
-def read_instances(session: Session, reading: Reading) -> list[Instance]:
-    """Every logged instance, rule by rule, each in the order in which it was logged."""
+def read_instances(session: Session, reading: Reading, watch: Callable[[], None] = lambda: None) -> list[Instance]:
+    """Every logged instance, rule by rule, each in the order in which it was logged. `watch` is called in between and
+    may raise."""
     term_of = _mirror_terms(session, reading)
     found: list[Instance] = []
     for log, rule in session.logged_rules().items():
         kinds = variables(rule)
         columns: tuple[Kind, ...] = tuple(kinds.values())
         for row in reading.rows(log, columns):
+            watch()
             found.append(_instance(session, rule, kinds, row.columns, term_of))
     return found
 

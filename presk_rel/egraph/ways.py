@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from presk_rel.core.ir import Fold, Program
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.folds.residuals import Recomputed, recomputed
@@ -15,18 +16,18 @@ from presk_rel.egraph.parts import Part, reached
 from presk_rel.egraph.proof import TermId
 
 
-def residual_ways(flat: Program, entry: str, dims: Mapping[str, int]) -> list[Recomputed | None]:
+def residual_ways(flat: Program, entry: str, dims: Mapping[str, int], budget: Budget) -> list[Recomputed | None]:
     """The ways to keep residuals that extraction may choose from: all of them (None), those that are cheaper to keep
     before anything is optimized, and as few as may be. Their bodies have different names."""
     functions = reached(flat, entry)
     model = CostModel(flat.modules, dict(dims), dict(flat.functions))
-    chosen = recomputed(functions, flat.functions, model)
-    if chosen is None:
-        least = recomputed(functions, flat.functions, model, everything=True)
-        return [None] if least is None else [None, least]
-    if chosen == recomputed(functions, flat.functions, model, everything=True):
-        return [None, chosen]
-    least = recomputed(functions, [*flat.functions, *chosen.functions], model, everything=True)
+    least = recomputed(functions, flat.functions, model, budget, everything=True)
+    if least is None or budget.late():
+        return [None]
+    chosen = recomputed(functions, flat.functions, model, budget)
+    if chosen is None or chosen == least:
+        return [None, least]
+    least = recomputed(functions, [*flat.functions, *chosen.functions], model, budget, everything=True)
     return [None, chosen, least]
 
 

@@ -19,7 +19,7 @@ def lowered(terms: Terms, closure: Closure, root: TermId) -> TermId:
     for t in terms.reachable(root):
         args = tuple(becomes[a] for a in terms.args[t])
         at = t if args == terms.args[t] else terms.make(terms.head[t], args)
-        becomes[t] = _lower(terms, unfold, at) if terms.op(t).op == "ein" else at
+        becomes[t] = _lower(terms, unfold, at) if terms.op(t).op == "ein" and not closure.budget.late() else at
     return becomes[root]
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from presk_rel.core.ir import Fold, Function, Param, Var, operands
 from presk_rel.core.names import Fresh
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.cost import BYTE, LAUNCH, CostModel, Work, operation
 from presk_rel.egraph.folds.plan import AGAIN, FunctionPlan, Wanted
 from presk_rel.egraph.folds.views import Path, Ref, View, paths
@@ -55,10 +56,16 @@ class Recomputed:
 
 
 def recomputed(
-    functions: Mapping[str, Function], names: Iterable[str], model: CostModel, *, everything: bool = False
+    functions: Mapping[str, Function],
+    names: Iterable[str],
+    model: CostModel,
+    budget: Budget | None = None,
+    *,
+    everything: bool = False,
 ) -> Recomputed | None:
-    """The functions where what is cheaper to compute again is, or `everything` that may be; None where nothing is."""
-    work = _Work(dict(functions), Fresh(names), model, everything)
+    """The functions where what is cheaper to compute again is, or `everything` that may be; None where nothing is. What
+    is not looked at within the budget is kept."""
+    work = _Work(dict(functions), Fresh(names), model, budget or Budget.of(Limits()), everything)
     for name in functions:
         work.function(name)
     return Recomputed(work.made, frozenset(work.folds)) if work.folds else None
@@ -142,6 +149,7 @@ class _Work:
     made: dict[str, Function]
     names: Fresh
     model: CostModel
+    budget: Budget
     everything: bool
     folds: list[tuple[str, Var]] = field(default_factory=list[tuple[str, Var]])
     views: dict[str, View] = field(default_factory=dict[str, View])
@@ -173,7 +181,7 @@ class _Work:
         start."""
         body = self.view(_fold(view, parts[0].forward).body)
         times = self.model.length(_fold(view, parts[0].forward).count)
-        price = _Price(FunctionPlan(body, {}, {}), self.model, times, parts)
+        price = _Price(FunctionPlan(body, {}, {}), self.model, self.budget, times, parts)
         free = price.without_contractions()
         if self.everything:
             return free
@@ -280,6 +288,7 @@ class _Price:
 
     source: FunctionPlan
     model: CostModel
+    budget: Budget
     times: int
     parts: list[Kept]
     known: dict[frozenset[Kept], int] = field(default_factory=dict[frozenset[Kept], int])
@@ -291,6 +300,7 @@ class _Price:
 
     def _of(self, again: frozenset[Kept]) -> int:
         view = self.source.view
+        self.budget.priced -= len(view.function.bindings)
         rest = [p for p in self.parts if p not in again]
         kept = {view.parts[view.function.ret][p.path] for p in rest}
         stored = sum(STACKS * (LAUNCH + 2 * BYTE * self.times * self.model.bytes(view.type_of(r))) for r in kept)
@@ -301,8 +311,21 @@ class _Price:
         """The parts that take no contraction from what is given and the other parts. They take none together either:
         what one reads of another is computed by that one's operations."""
         roots, stops = _roots(self.source.view, self.parts), _stops(self.source.view, self.parts)
-        needed = {p: self.source.needed([r], stops.keys() - {r}) for p, r in roots.items()}
-        return tuple(p for p in self.parts if not self.computing(needed[p]).contracting)
+        free: list[Kept] = []
+        for p, r in roots.items():
+            if self.over():
+                break
+            self.budget.priced -= len(self.source.view.function.bindings)
+            if not self.computing(self.source.needed([r], stops.keys() - {r})).contracting:
+                free.append(p)
+        return tuple(free)
+
+    def over(self) -> bool:
+        """Whether no more can be looked at."""
+        if self.budget.priced > 0 and not self.budget.late():
+            return False
+        self.budget.cut("residuals")
+        return True
 
     def computing(self, needed: Wanted) -> Work:
         """What one iteration does to compute this."""
@@ -316,7 +339,7 @@ class _Price:
     def improved(self, start: frozenset[Kept], free: tuple[Kept, ...]) -> frozenset[Kept]:
         """No single part that may be computed again is better off on the other side."""
         best = start
-        while 0 < len(free) <= MANY:
+        while 0 < len(free) <= MANY and not self.over():
             found = min((best ^ {p} for p in free), key=self.of)
             if self.of(found) >= self.of(best):
                 return best
