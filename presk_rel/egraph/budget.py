@@ -20,10 +20,10 @@ class Limits:
     `expansions`, the rounds of rules that grow the graph (on gradients, more than four make the choice harder and the
     result no better), `simplifications` between two of them, and `growth`, how often a rule that pairs nodes may match
     in one step. `places` bounds the instances that move factors back inwards, `compared` the choices that extraction
-    compares, `searched` the edges that are looked through for short proofs, `priced` the bindings that are looked
-    through to decide what folds keep. `solver` is the deterministic time of CP-SAT for choices of a large program, in
-    its seconds. `terms` bounds what is loaded at all: a larger program stays as it is. `seconds`, of the user, bound
-    all phases together."""
+    compares, `entries` those of the tables by which it solves what is narrow, `searched` the edges that are looked
+    through for short proofs, `priced` the bindings that are looked through to decide what folds keep. `solver` is the
+    deterministic time of CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at all: a
+    larger program stays as it is. `seconds`, of the user, bound all phases together."""
 
     e_nodes: int = 10_000
     instances: int = 20_000
@@ -38,6 +38,7 @@ class Limits:
     times: int = 4
     terms: int = 1_000_000
     priced: int = 2_000_000
+    entries: int = 100_000_000
     seconds: float | None = None
 
 
@@ -69,13 +70,15 @@ class Budget:
     places: int
     searched: int
     priced: int
+    entries: int
     cuts: list[str] = field(default_factory=list[str])
 
     @staticmethod
     def of(limits: Limits, size: int = 0) -> Budget:
         """For a program of this many terms."""
-        counts = (max(n, 20 * limits.times * size) for n in _growing(limits))
-        return Budget(limits, monotonic(), FUNCTIONS * limits.solver, *counts)
+        compared, places, searched, priced = (max(n, 20 * limits.times * size) for n in _growing(limits))
+        solver = FUNCTIONS * limits.solver
+        return Budget(limits, monotonic(), solver, compared, places, searched, priced, limits.entries)
 
     def cut(self, what: str) -> None:
         """Note, once, what was cut short."""

@@ -1,5 +1,5 @@
 """Extraction in parts: what every selection needs separates a problem into parts that do not depend on each other; a
-small part is solved by trying all, a large one as an integer program.
+small part is solved by trying all, a narrow one by elimination, any other as an integer program.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from math import prod
 
 from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, Problem, components
+from presk_rel.egraph.extract_elimination import eliminated
 
 FEW = 1_000
 """Selections of a part that are tried one by one."""
@@ -46,7 +47,7 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: B
         share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
         ordered, shape = _shape(inner, free)
         if shape not in solved:
-            found = _enumerated(inner, free, component) or _program(inner, hint, free, component, share, budget)
+            found = _enumerated(inner, free, component) or _large(inner, hint, free, component, share, budget)
             solved[shape] = _picked(ordered, found)
         found = _same(ordered, *solved[shape])
         chosen |= found.choice
@@ -117,6 +118,33 @@ def _parts(choices: Choices, free: frozenset[ClassId], component: Components) ->
     for c in choices:
         groups.setdefault(find(c), []).append(c)
     return [g for g in groups.values() if any(len(choices[c]) > 1 for c in g)]
+
+
+def _large(
+    choices: Choices,
+    hint: dict[ClassId, Choice],
+    free: frozenset[ClassId],
+    component: Components,
+    limit: float,
+    budget: Budget,
+) -> Solved:
+    """By elimination where the part is narrow; else that suggests a start and a bound for the integer program."""
+    found = eliminated(choices, free, component, budget)
+    if found is None:
+        return _program(choices, hint, free, component, limit, budget)
+    roots = [c for c in choices if c in free]
+    certain = sum(choices[c][0].cost for c in roots if len(choices[c]) == 1)
+    if found.exact:
+        return Solved(_within(found.choice, roots), found.bound + certain)
+    starts = [_within(way, roots) for way in (found.choice, hint)]
+    start = min(starts, key=_cost)
+    solved = _program(choices, start, free, component, limit, budget)
+    better = min(start, _within(solved.choice, roots), key=_cost)
+    return Solved(better, max(found.bound + certain, solved.bound))
+
+
+def _cost(chosen: dict[ClassId, Choice]) -> int:
+    return sum(way.cost for way in chosen.values())
 
 
 def _program(

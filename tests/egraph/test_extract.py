@@ -7,6 +7,8 @@ from itertools import product
 
 import pytest
 
+from presk_rel.egraph import extract_elimination, extract_parts
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.extract import Choice, Choices, ClassId, components, extract, selection, total, tree_cost
 
 
@@ -134,3 +136,60 @@ def test_a_very_large_undivided_problem_keeps_the_first_answer():
     found = extract(graph, 0, 1.0)
     assert found is not None
     assert found.cost == n + 1
+
+
+# ------------------------------------------------------------------------------------------------ elimination
+
+
+@pytest.mark.parametrize(("width", "wide"), [(16, 9), (16, 2), (3, 2)])
+def test_elimination_as_trying_all(width: int, wide: int, monkeypatch: pytest.MonkeyPatch):
+    """Exact with wide tables, also where a class is split into its choices; with narrow ones the gap holds."""
+    monkeypatch.setattr(extract_parts, "FEW", 0)
+    monkeypatch.setattr(extract_elimination, "WIDTH", width)
+    monkeypatch.setattr(extract_elimination, "NARROW", width)
+    monkeypatch.setattr(extract_elimination, "WIDE", wide)
+    monkeypatch.setattr(extract_elimination, "JOINT", 100_000)
+    for seed in range(200):
+        rng = random.Random(seed)
+        graph = random_graph(rng, rng.randint(2, 8))
+        expected, found = brute_force(graph, 0), extract(graph, 0, 0.0)
+        if expected is None or found is None:
+            assert expected is found is None
+            continue
+        assert acyclic(found.chosen)
+        assert total(found.chosen) == found.cost >= expected >= found.cost * (1 - found.gap) - 1e-6
+        assert found.gap == 0 or width == 3
+
+
+def test_elimination_of_what_is_wide_still_bounds(monkeypatch: pytest.MonkeyPatch):
+    """In tables of ten a bound above 0, without the solver."""
+    monkeypatch.setattr(extract_elimination, "WIDTH", 10)
+    rng = random.Random(7)
+    rows = [(c, rng.randint(5, 9), set(rng.sample(range(c + 1, c + 12), 3))) for c in range(100) for _ in range(4)]
+    graph = choices(*rows, *((c, 3, set()) for c in range(100, 112)))
+    found = extract(graph, 0, 0.0)
+    assert found is not None
+    assert found.cost == total(found.chosen) <= total(selection(tree_cost(graph), 0))
+    assert found.gap < 1
+
+
+def ladder(length: int) -> Choices:
+    """Two ways to compute each of a long chain, one from the step before and what it shares with others."""
+    rows: list[tuple[ClassId, int, set[ClassId]]] = []
+    for i in range(length):
+        rows += [(2 * i, 4, {2 * i + 2}), (2 * i, 2, {2 * i + 3, 2 * i + 2}), (2 * i + 1, 3, {2 * i + 3})]
+        rows += [(2 * i + 1, 4, {2 * i + 4})]
+    end = 2 * length
+    return choices(*rows, (end, 1, set()), (end + 1, 1, set()), (end + 2, 1, set()))
+
+
+def test_a_long_chain_is_solved_exactly_in_linear_work():
+    spent: list[int] = []
+    for length in (200, 400):
+        budget = Budget.of(Limits(solver=0.0))
+        found = extract(ladder(length), 0, 0.0, budget)
+        assert found is not None
+        assert found.gap == 0
+        assert budget.cuts == []
+        spent.append(budget.limits.entries - budget.entries)
+    assert 0 < spent[1] <= 2.2 * spent[0]
