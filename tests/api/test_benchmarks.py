@@ -21,6 +21,13 @@ def test_a_gpu_that_is_not_there_is_refused():
     assert done.stderr.startswith("[E7102] the device `cuda:99` is not there")
 
 
+def test_a_gpu_run_that_has_to_stop_shows_what_it_has():
+    done = ran("gpu.py", "--device", "cpu", "--quick", "--stop", "1", timeout=120)
+    assert done.returncode == 1
+    assert "| MLP D=4 B=2 f32 *" in done.stdout
+    assert "left out: MLP D=4 B=2: stopped: no time" in done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1600)
 def test_gradients_quick():
@@ -34,7 +41,7 @@ def test_gradients_quick():
 @pytest.mark.slow
 @pytest.mark.timeout(1600)
 def test_everything_of_the_gpu_script_but_the_graphs():
-    done = ran("gpu.py", "--device", "cpu", "--quick", "--seconds", "1400")
+    done = ran("gpu.py", "--device", "cpu", "--quick", "--seconds", "1400", "--stop", "1500")
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stdout
     assert "–" not in done.stdout

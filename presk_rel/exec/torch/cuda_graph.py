@@ -17,9 +17,11 @@ WARM_UPS = 3
 @dataclass(slots=True)
 class Graph:
     """`run(*given)`, recorded at its first call. What `run` reads and writes besides stays where it is; tensors that
-    are `given` anew are copied into buffers of the graph. `cuda` is `torch.cuda`."""
+    are `given` anew are copied into buffers of the graph. `device` is where it runs, whichever is torch's current one
+    then; `cuda` is `torch.cuda`."""
 
     run: Callable[..., Any]
+    device: Any = None
     cuda: Any = None
     buffers: list[Any] = field(default_factory=list[Any])
     result: Any = None
@@ -41,6 +43,12 @@ class Graph:
 
     def _record(self, given: tuple[Any, ...]) -> None:
         cuda = self.cuda or import_module("torch").cuda
+        with cuda.device(self.device):
+            self._on_device(cuda, given)
+
+    def _on_device(self, cuda: Any, given: tuple[Any, ...]) -> None:
+        """Streams, and what is recorded, are of the current device. Other threads (a loader that pins memory) may call
+        CUDA meanwhile."""
         self.buffers = list(flat(given))
         arguments = nested([spec(x) for x in given], iter(self.buffers))
         side = cuda.Stream()
@@ -50,6 +58,6 @@ class Graph:
                 self.run(*arguments)
         cuda.current_stream().wait_stream(side)
         graph = cuda.CUDAGraph()
-        with cuda.graph(graph):
+        with cuda.graph(graph, capture_error_mode="thread_local"):
             self.result = self.run(*arguments)
         self.replay = graph.replay

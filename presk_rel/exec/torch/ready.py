@@ -7,6 +7,7 @@ machine code (`auto`) writes on where it wrote.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -23,7 +24,7 @@ from presk_rel.exec.torch.run import Compiled
 def ready(compiled: Compiled, inputs: Sequence[Any], before: Bound | None = None) -> Bound:
     """The entry bound to its inputs, which must be in row-major order; it needs a plan. `before` is how it was bound,
     of which the results are kept."""
-    runner, wrap = compiled.runner, Graph if compiled.device.type == "cuda" else None
+    runner, wrap = compiled.runner, partial(Graph, device=compiled.device) if compiled.device.type == "cuda" else None
     if runner is not None and runner.due():
         held = before.inputs if before is not None else list(inputs)
         given, _ = runner.code.file.prelude(tuple(held))
@@ -50,7 +51,7 @@ def _by_machine(
         into(*given)
         return prepared
 
-    launched: Run = Graph(write) if compiled.device.type == "cuda" else write
+    launched: Run = Graph(write, compiled.device) if compiled.device.type == "cuda" else write
     on_device = not any(on_host(i.operand) for i in compiled.emitted.inputs)
 
     def launch() -> tuple[Any, ...]:

@@ -101,6 +101,7 @@ def compile_entry(
     gradient are then the same however residuals are kept."""
     torch: Any = import_module("torch")
     place = place_of(torch, device)
+    device = str(place)
     emitted = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll)
     found = loaded(emitted.source)
     function = found.entry
@@ -159,6 +160,8 @@ def place_of(torch: Any, device: str) -> Any:
     if place.type == "cuda" and (place.index or 0) >= found:
         message = f"the device `{device}` is not there: torch sees {found or 'no'} CUDA device{'s' * (found != 1)}"
         raise PreskError([Diagnostic("E7102", message, None, help="run with --device cpu")], exit_status=3)
+    if place.type == "cuda" and place.index is None:  # tensors name theirs, and the current one may be another later
+        return torch.device("cuda", torch.cuda.current_device())
     return place
 
 

@@ -10,6 +10,7 @@ import torch
 
 import presk_rel
 from presk_rel.exec.torch.cuda_graph import WARM_UPS, Graph
+from presk_rel.exec.torch.run import place_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -36,8 +37,12 @@ class Cuda:
         yield self.said.append("side")
 
     @contextmanager
-    def graph(self, _: Any) -> Any:
-        yield self.said.append("record")
+    def device(self, index: Any) -> Any:
+        yield self.said.append(f"on {index}")
+
+    @contextmanager
+    def graph(self, _: Any, capture_error_mode: str) -> Any:
+        yield self.said.append(f"record {capture_error_mode}")
 
     def CUDAGraph(self) -> "Cuda":
         return self
@@ -49,11 +54,11 @@ class Cuda:
 def test_a_run_is_recorded_once_after_warming_up_beside():
     runs: list[int] = []
     cuda = Cuda()
-    graph = Graph(lambda x, pair: runs.append(1) or (x, *pair), cuda)
+    graph = Graph(lambda x, pair: runs.append(1) or (x, *pair), "cuda:1", cuda)
     x, y = torch.zeros(2), torch.ones(1)
     assert [t is u for t, u in zip(graph(x, (y,)), (x, y), strict=True)] == [True, True]
     assert len(runs) == WARM_UPS + 1
-    assert cuda.said == ["stream", "wait", "side", "wait", "record", "replay"]
+    assert cuda.said == ["on cuda:1", "stream", "wait", "side", "wait", "record thread_local", "replay"]
     found = graph(torch.full((2,), 3.0), (torch.full((1,), 4.0),))
     assert (x.tolist(), y.tolist()) == ([3.0, 3.0], [4.0])
     assert found[0] is x
@@ -89,6 +94,28 @@ def test_a_graph_is_recorded_with_products_summed_in_f32_and_without_autocast():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch: there is no CUDA here
         with torch.autocast("cuda", dtype=torch.bfloat16):
-            Graph(run, Cuda())(torch.zeros(2))
+            Graph(run, cuda=Cuda())(torch.zeros(2))
     assert said == [(False, False)] * (WARM_UPS + 1)
     assert matmul.allow_bf16_reduced_precision_reduction == before
+
+
+def test_a_device_without_a_number_is_the_current_one():
+    """Tensors that lie there say its number; the handle is the same whichever is current later."""
+
+    class Torch:
+        device = staticmethod(torch.device)
+
+        class cuda:
+            @staticmethod
+            def is_available() -> bool:
+                return True
+
+            @staticmethod
+            def device_count() -> int:
+                return 2
+
+            @staticmethod
+            def current_device() -> int:
+                return 1
+
+    assert [str(place_of(Torch, d)) for d in ("cpu", "cuda", "cuda:0")] == ["cpu", "cuda:1", "cuda:0"]
