@@ -21,9 +21,10 @@ class Limits:
     result no better), `simplifications` between two of them, and `growth`, how often a rule that pairs nodes may match
     in one step. `places` bounds the instances that move factors back inwards, `compared` the choices that extraction
     compares, `entries` those of the tables by which it solves what is narrow, `searched` the edges that are looked
-    through for short proofs, `priced` the bindings that are looked through to decide what folds keep. `solver` is the
-    deterministic time of CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at all: a
-    larger program stays as it is. `seconds`, of the user, bound all phases together."""
+    through for short proofs. `sums` are the terms and steps of sums that are put in order, `rewrites` the steps of
+    recognition and of long chains, `priced` the bindings that are looked through to decide what folds keep. `solver` is
+    the deterministic time of CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at
+    all: a larger program stays as it is. `seconds`, of the user, bound all phases together."""
 
     e_nodes: int = 10_000
     instances: int = 20_000
@@ -37,6 +38,8 @@ class Limits:
     solver: float = 1.0
     times: int = 4
     terms: int = 1_000_000
+    sums: int = 200_000
+    rewrites: int = 20_000
     priced: int = 2_000_000
     entries: int = 100_000_000
     seconds: float | None = None
@@ -69,6 +72,8 @@ class Budget:
     compared: int
     places: int
     searched: int
+    sums: int
+    rewrites: int
     priced: int
     entries: int
     cuts: list[str] = field(default_factory=list[str])
@@ -76,9 +81,11 @@ class Budget:
     @staticmethod
     def of(limits: Limits, size: int = 0) -> Budget:
         """For a program of this many terms."""
-        compared, places, searched, priced = (max(n, 20 * limits.times * size) for n in _growing(limits))
+        compared, places, searched, sums, rewrites, priced = (
+            max(n, 20 * limits.times * size) for n in _growing(limits)
+        )
         solver = FUNCTIONS * limits.solver
-        return Budget(limits, monotonic(), solver, compared, places, searched, priced, limits.entries)
+        return Budget(limits, monotonic(), solver, compared, places, searched, sums, rewrites, priced, limits.entries)
 
     def cut(self, what: str) -> None:
         """Note, once, what was cut short."""
@@ -104,5 +111,5 @@ class Budget:
         return None if seconds is None else max(0.0, self.started + part * seconds - monotonic())
 
 
-def _growing(limits: Limits) -> tuple[int, int, int, int]:
-    return limits.compared, limits.places, limits.searched, limits.priced
+def _growing(limits: Limits) -> tuple[int, ...]:
+    return limits.compared, limits.places, limits.searched, limits.sums, limits.rewrites, limits.priced

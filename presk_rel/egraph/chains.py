@@ -57,6 +57,9 @@ def shortened(terms: Terms, closure: Closure, roots: list[TermId], rules: tuple[
             finder.rules.setdefault(left.op, []).append(rule)
     visited = terms.reachable(*ends)
     for t in visited:
+        if closure.budget.rewrites <= 0 or closure.budget.late():
+            closure.budget.cut("chains")
+            return sums
         finder.visit(t)
     closure.settle()
     long = [t for t in visited if finder.length[t] > LONG and t not in sums.instead and finder.becomes[t] != t]

@@ -41,6 +41,7 @@ class _Decoder:
     waiting: dict[TypeId, list[TermId]] = field(default_factory=dict[TypeId, list[TermId]])
     ready: list[tuple[int, TermId]] = field(default_factory=list[tuple[int, TermId]])
     rank: dict[TermId, int] = field(default_factory=dict[TermId, int])
+    number: int = 0
 
     @property
     def terms(self) -> Terms:
@@ -137,9 +138,10 @@ class _Decoder:
             heapq.heappush(self.ready, (self.rank[t], t))
 
     def fresh(self) -> Var:
-        n = len(self.function.params) + len(self.function.bindings)
+        n = max(self.number, len(self.function.params) + len(self.function.bindings))
         while f"%{n}" in self.used or f"%{n}" in self.encoded.of_name:
             n += 1
+        self.number = n + 1
         return f"%{n}"
 
     # ------------------------------------------------------------------------------------------------ templates

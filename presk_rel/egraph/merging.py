@@ -160,7 +160,7 @@ class _Merger:
         """Contractions of one form that are added up."""
         written = self.written_out(order)
         reader = Reader(self.terms)
-        reader.roots()
+        reader.roots(range(len(self.terms)))
         sums = {t: written.get(t, t) for t in order if reader.is_sum(written.get(t, t))}
         inner = {a for t in sums for a in self.terms.args[t]}
         outer = {a for t in order if t not in sums for a in self.terms.args[t]}
@@ -196,7 +196,10 @@ class _Merger:
             self.order.setdefault(frozenset(given), given)
         rank = {p.term: k for k, p in enumerate(members)}
         writer = Writer(self.terms, self.closure, reader, lambda t: (0, rank[t]) if t in rank else (1, t))
-        self.take([(term, writer.normal(root))])
+        normal = writer.normal(root)
+        if normal is None:
+            return
+        self.take([(term, normal)])
         chain = writer.chain([(p.term, reader.parts(root)[p.term]) for p in members], root)
         self.take(self.laws.total(members, chain))
 

@@ -178,7 +178,7 @@ class _Optimizer:
         leaves = [t for part in (*folds.parts, *folds.others) for t in part.spine.leaves]
         sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
         if self.contracts:
-            grouped(terms, closure, sums)
+            grouped(terms, closure, sums, leaves)
         start = sums.start(terms, leaves)
         loaded = sums.loaded(terms, leaves)
         equal = sums.pairs(terms, leaves, [*commuted(terms, closure), *folds.equal(closure, loaded)])

@@ -70,7 +70,7 @@ def recognise(terms: Terms, closure: Closure, root: TermId, rules: tuple[Rule, .
         table.setdefault(left.op, []).append(rule)
     finder = Finder(terms, closure, table)
     for t in order:
-        if finder.rules and closure.budget.late():
+        if finder.rules and (closure.budget.rewrites <= 0 or closure.budget.late()):
             finder.rules = {}  # the rest is made of what was found
             closure.budget.cut("recognise")
         finder.visit(t)
@@ -127,6 +127,7 @@ class Finder:
 
     def applied(self, rule: Rule, match: Match, term: TermId) -> TermId:
         """The right side; the closure learns that it is the term."""
+        self.closure.budget.rewrites -= 1
         for t in match.swapped:
             x, y = self.terms.args[t]
             kind = self.terms.type[t]

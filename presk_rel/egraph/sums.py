@@ -8,10 +8,11 @@ sums have the same terms) the chain is made, with the rule instances that prove 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from presk_rel.egraph.budget import Budget
 from presk_rel.egraph.closure import Closure
 from presk_rel.egraph.conditions import is_real
 from presk_rel.egraph.instances import Instance, Value, instantiate
@@ -26,7 +27,7 @@ LONGEST, WIDEST = 100_000, 24
 SHORT = 24
 """A longer sum whose terms repeat is its normal form only: what it adds up on the way is not looked at."""
 
-Part = tuple[TermId, Fraction]
+Part = tuple[TermId, int]
 """A term of a sum and its coefficient, not 0."""
 
 
@@ -70,7 +71,7 @@ class Sums:
 def normal_sums(terms: Terms, closure: Closure) -> Sums:
     """The normal forms of the sums of a program."""
     reader = Reader(terms)
-    roots = reader.roots()
+    roots = reader.roots(range(len(terms)))
     count: dict[tuple[Part, ...], int] = {}
     for t in roots:
         key = tuple(sorted(reader.parts(t).items()))
@@ -82,10 +83,20 @@ def normal_sums(terms: Terms, closure: Closure) -> Sums:
         shorter = len(parts) < reader.terms_in(t)
         if reader.ordered(t) and (shorter or count[tuple(sorted(parts.items()))] > 1):
             normal = writer.normal(t)
+            if normal is None:
+                break
             found.equal.append((t, normal))
             if shorter and reader.terms_in(t) > SHORT and normal != t:
                 found.instead[t] = normal
     return found
+
+
+def over(budget: Budget) -> bool:
+    """Whether no more sums can be put in order."""
+    if budget.sums > 0 and not budget.late():
+        return False
+    budget.cut("sums")
+    return True
 
 
 @dataclass(slots=True)
@@ -93,7 +104,7 @@ class Reader:
     """Sums as multisets. `sums` are additions, subtractions and negations whose operands have their own type."""
 
     terms: Terms
-    _parts: dict[TermId, dict[TermId, Fraction]] = field(default_factory=dict[TermId, dict[TermId, Fraction]])
+    _parts: dict[TermId, dict[TermId, int]] = field(default_factory=dict[TermId, dict[TermId, int]])
     _length: dict[TermId, int] = field(default_factory=dict[TermId, int])
     _terms: dict[TermId, int] = field(default_factory=dict[TermId, int])
 
@@ -103,23 +114,24 @@ class Reader:
             return False
         return all(self.terms.type[a] == own for a in self.terms.args[t])
 
-    def roots(self) -> list[TermId]:
-        """The sums that are more than a part of a larger one, with the multiset of every sum computed."""
+    def roots(self, among: Sequence[TermId]) -> list[TermId]:
+        """The sums of a program, whose terms are `among`, operands first, that are more than a part of a larger one,
+        with the multiset of every sum computed."""
         inner: set[TermId] = set()
         outer: set[TermId] = set()
-        for t in range(len(self.terms)):
+        for t in among:
             (inner if self.is_sum(t) else outer).update(a for a in self.terms.args[t] if self.is_sum(a))
             self._read(t)
-        sums = [t for t in range(len(self.terms)) if self.is_sum(t) and self.terms.op(t).op != "neg"]
+        sums = [t for t in among if self.is_sum(t) and self.terms.op(t).op != "neg"]
         return [t for t in sums if t in outer or t not in inner]
 
     def ordered(self, t: TermId) -> bool:
         """Whether it is a sum that can be put in order."""
         return t in self._parts
 
-    def parts(self, t: TermId) -> dict[TermId, Fraction]:
+    def parts(self, t: TermId) -> dict[TermId, int]:
         """Its terms with their coefficients."""
-        return self._parts[t] if t in self._parts else {t: Fraction(1)}
+        return self._parts.get(t, {t: 1})
 
     def length(self, t: TermId) -> int:
         """Its terms, with repetitions, and its negations."""
@@ -138,10 +150,10 @@ class Reader:
             return
         self._terms[t] = sum(map(self.terms_in, args))
         signs = {"add": (1, 1), "sub": (1, -1), "neg": (-1,)}[self.terms.op(t).op]
-        found: dict[TermId, Fraction] = {}
+        found: dict[TermId, int] = {}
         for a, sign in zip(args, signs, strict=True):
             for leaf, c in self.parts(a).items():
-                found[leaf] = found.get(leaf, Fraction(0)) + sign * c
+                found[leaf] = found.get(leaf, 0) + sign * c
         if len(found) <= WIDEST:
             self._parts[t] = {leaf: c for leaf, c in found.items() if c}
 
@@ -164,6 +176,7 @@ class Writer:
         if said in self._said:
             return
         self._said.add(said)
+        self.closure.budget.sums -= 1
         side = read_rule(RULES[rule])
         assert isinstance(side.left, Apply)
         values.setdefault(side.left.type.name, values["t"])
@@ -175,9 +188,9 @@ class Writer:
     def make(self, op: str, like: TermId, *args: TermId) -> TermId:
         return self.terms.make(self.terms.intern(Head(op, (), self.terms.type[like])), args)
 
-    def constant(self, c: Fraction) -> TermId:
+    def constant(self, c: int) -> TermId:
         scalar = self.terms.table.intern(SCALAR_REAL)
-        return self.terms.make(self.terms.intern(Head("const", (c,), scalar)), ())
+        return self.terms.make(self.terms.intern(Head("const", (Fraction(c),), scalar)), ())
 
     def part(self, part: Part) -> TermId:
         """`x`, `-x`, or `x · c`."""
@@ -187,19 +200,26 @@ class Writer:
         return self.make("mul", x, x, self.constant(c))
 
     def chain(self, parts: list[Part], like: TermId) -> TermId:
-        if not parts:
-            return self.terms.make(self.terms.intern(Head("zeros", (), self.terms.type[like])), ())
-        whole = self.part(parts[0])
-        for p in parts[1:]:
-            whole = self.make("add", like, whole, self.part(p))
-        return whole
+        return self.chains(parts, like)[-1]
+
+    def chains(self, parts: list[Part], like: TermId) -> list[TermId]:
+        """The chains of the first parts: of none, of one, and so on."""
+        found = [self.terms.make(self.terms.intern(Head("zeros", (), self.terms.type[like])), ())]
+        add = self.terms.intern(Head("add", (), self.terms.type[like]))
+        for k, p in enumerate(parts):
+            own = self.part(p)
+            found.append(self.terms.make(add, (found[-1], own)) if k else own)
+        self.closure.budget.sums -= len(parts)
+        return found
 
     # ------------------------------------------------------------------------------------------------ normal forms
 
-    def normal(self, root: TermId) -> TermId:
-        """The chain of the parts of a sum, in order."""
+    def normal(self, root: TermId) -> TermId | None:
+        """The chain of the parts of a sum, in order; None where there are too many steps to it."""
         stack = [root]
         while stack:
+            if over(self.closure.budget):
+                return None
             t = stack[-1]
             missing = [a for a in self.terms.args[t] if self.reader.is_sum(a) and a not in self._known]
             stack += missing
@@ -210,7 +230,7 @@ class Writer:
         return self.chain(self._known[root], root)
 
     def _of(self, t: TermId) -> list[Part]:
-        return self._known[t] if self.reader.is_sum(t) else [(t, Fraction(1))]
+        return self._known[t] if self.reader.is_sum(t) else [(t, 1)]
 
     def _normal(self, t: TermId) -> list[Part]:
         args = self.terms.args[t]
@@ -229,13 +249,14 @@ class Writer:
         t = self.terms.type[like]
         if not parts:
             self.say("neg.zero", t=t, u=t)
+        before = self.chains(parts, like)
         for k, (x, c) in enumerate(parts):
             if k:
-                self.say("neg.add", x=self.chain(parts[:k], like), y=self.part((x, c)), t=t)
+                self.say("neg.add", x=before[k], y=self.part((x, c)), t=t)
             if c == -1:
                 self._say_hidden("neg.neg", x, t)
             elif c != 1:
-                self.say("neg.mul-const", x=x, c=c, s=self.terms.table.intern(SCALAR_REAL), t=t)
+                self.say("neg.mul-const", x=x, c=Fraction(c), s=self.terms.table.intern(SCALAR_REAL), t=t)
         return [(x, -c) for x, c in parts]
 
     def _say_hidden(self, rule: str, x: TermId, t: int) -> None:
@@ -248,8 +269,9 @@ class Writer:
         if not right:
             self.say("add.zero-right", x=whole, t=t, u=t)
             return left
+        before = self.chains(right, like)
         for k in range(len(right) - 1, 0, -1):
-            self.say("add.associate", x=whole, y=self.chain(right[:k], like), z=self.part(right[k]), t=t)
+            self.say("add.associate", x=whole, y=before[k], z=self.part(right[k]), t=t)
         parts = left
         for p in right:
             parts = self.inserted(parts, p, like)
@@ -260,11 +282,12 @@ class Writer:
         t = self.terms.type[like]
         e = self.part(new)
         at = len(parts)
+        before = self.chains(parts, like)
         while at and self.rank(parts[at - 1][0]) > self.rank(new[0]):
             at -= 1
-            before, moved = self.chain(parts[:at], like), self.part(parts[at])
+            moved = self.part(parts[at])
             if at:
-                self.say("add.exchange", x=before, y=moved, z=e, t=t)
+                self.say("add.exchange", x=before[at], y=moved, z=e, t=t)
             else:
                 self.say("add.commute", x=moved, y=e, t=t)
         if not at:
@@ -285,7 +308,7 @@ class Writer:
             self.say("add.associate", x=self.chain(parts[:at], like), y=self.part(parts[at]), z=self.part(new), t=t)
         self.scaled(x, c)
         self.scaled(x, d)
-        self.say("add.like-const", x=x, c=c, d=d, s=s, t=t)
+        self.say("add.like-const", x=x, c=Fraction(c), d=Fraction(d), s=s, t=t)
         if c + d:
             self.scaled(x, c + d)
             return [*parts[:at], (x, c + d), *parts[at + 1 :]]
@@ -296,7 +319,7 @@ class Writer:
             self.say("add.zero-left", x=self.part(parts[1]), t=t, u=t)
         return [*parts[:at], *parts[at + 1 :]]
 
-    def scaled(self, x: TermId, c: Fraction) -> None:
+    def scaled(self, x: TermId, c: int) -> None:
         """A part as a product: `x = x · 1`, `-x = x · (-1)`."""
         t, s = self.terms.type[x], self.terms.table.intern(SCALAR_REAL)
         if c == 1:

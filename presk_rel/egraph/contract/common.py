@@ -17,18 +17,21 @@ WIDEST = 12
 _CONTRACTIONS = ("dot", "dot_vjp_l", "dot_vjp_r", "ein")
 
 
-def grouped(terms: Terms, closure: Closure, sums: Sums) -> None:
-    """Add to `sums`, with its proof, what each sum is with the largest group of its terms that have a common factor in
-    front."""
+def grouped(terms: Terms, closure: Closure, sums: Sums, leaves: list[TermId]) -> None:
+    """Add to `sums`, with its proof, what each sum of a program is with the largest group of its terms that have a
+    common factor in front."""
     reader = Reader(terms)
-    for t in reader.roots():
+    for t in reader.roots(terms.reachable(*leaves, *sums.instead.values())):
         if not reader.ordered(t) or t in sums.instead or not 3 <= len(reader.parts(t)) <= WIDEST:
             continue
         group = _group(terms, list(reader.parts(t)))
         if len(group) < 2 or _together(terms, reader, t, group):
             continue
         writer = Writer(terms, closure, reader, partial(_rank, group))
-        sums.equal.append((t, writer.normal(t)))
+        normal = writer.normal(t)
+        if normal is None:
+            break
+        sums.equal.append((t, normal))
 
 
 def _rank(first: frozenset[TermId], term: TermId) -> tuple[int, int]:
