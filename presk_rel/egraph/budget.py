@@ -34,7 +34,7 @@ class Limits:
     growth: int = 5_000
     places: int = 20_000
     compared: int = 2_000_000
-    searched: int = 2_000_000
+    searched: int = 6_000_000
     solver: float = 1.0
     times: int = 4
     terms: int = 1_000_000

@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
+from operator import ne
 
 from presk_rel.egraph.budget import WHOLE, Budget, Limits
 from presk_rel.egraph.instances import FoldChange, Instance
@@ -199,7 +200,7 @@ class Closure:
         search = _Search(self, before, (a, b))
         while search.open() and search.visited() < SEARCHED:
             search.step()
-        self.budget.searched -= search.visited()
+        self.budget.searched -= search.looked
         return search.path() if search.meeting is not None and not search.open() else None
 
     def edges(self, term: TermId) -> list[Edge]:
@@ -207,7 +208,10 @@ class Closure:
 
     def weight(self, edge: Edge) -> int:
         """What an edge counts in a path."""
-        return 2 if edge.instance != CONGRUENCE else 1 + 2 * len(self.differing(edge))
+        if edge.instance != CONGRUENCE:
+            return 2
+        args = self.terms.args
+        return 1 + 2 * sum(map(ne, args[edge.before], args[edge.after]))
 
     def _in_forest(self, a: TermId, b: TermId) -> list[Edge]:
         meet = self._meeting(a, b)
@@ -281,7 +285,8 @@ def goal(p: TermId, q: TermId) -> tuple[TermId, TermId]:
 
 @dataclass(slots=True)
 class _Search:
-    """A shortest-path search between two terms; side 0 starts at the one, side 1 at the other."""
+    """A shortest-path search between two terms; side 0 starts at the one, side 1 at the other. `looked`
+    counts the edges looked through."""
 
     closure: Closure
     before: int
@@ -291,6 +296,7 @@ class _Search:
     heaps: tuple[list[tuple[int, int, TermId]], list[tuple[int, int, TermId]]] = field(init=False)
     meeting: TermId | None = None
     best: int = 0
+    looked: int = 0
 
     def __post_init__(self) -> None:
         self.cost = ({self.ends[0]: 0}, {self.ends[1]: 0})
@@ -316,6 +322,7 @@ class _Search:
         here, there = self.cost[side], self.cost[1 - side]
         if so_far > here[x]:
             return
+        self.looked += 1 + len(self.closure.edges(x))
         for edge in self.closure.edges(x):
             amount = so_far + self.closure.weight(edge)
             if edge.date >= self.before or amount >= here.get(edge.after, amount + 1):

@@ -32,6 +32,11 @@ class Reading:
     node: ENode
     parts: tuple[ClassId | Reading, ...]
 
+    @property
+    def factors(self) -> int:
+        """How many classes are not read further."""
+        return sum(p.factors if isinstance(p, Reading) else 1 for p in self.parts)
+
     def nodes(self) -> dict[tuple[ClassId, HeadId, tuple[int, ...]], ENode]:
         """All nodes that are read."""
         found = {(self.class_, self.node.head, self.node.args): self.node}
@@ -136,6 +141,8 @@ class Reader:
 
     def flat(self, reading: Reading) -> Flat | None:
         """The whole as one sum of products; None where it is none, or has too many factors."""
+        if reading.factors > MOST:
+            return None
         own = self.terms.table.types[self.graph.types[reading.class_]]
         assert isinstance(own, Real)
         result = tuple(range(len(own.shape.axes)))
@@ -157,7 +164,7 @@ class Reader:
                 return None
             stack += list(zip(part.parts, inner, strict=True))[::-1]
         axes = {a: axis for c, labels in reversed(factors) for a, axis in self.axes(c, labels)}
-        return Flat(tuple(factors), result, axes) if len(factors) <= MOST and spread <= axes.keys() else None
+        return Flat(tuple(factors), result, axes) if spread <= axes.keys() else None
 
     def spreads(self, parts: tuple[ClassId | Reading, ...], labels: list[Labels]) -> bool:
         """Whether what is repeated among the operands of one operation is so along axes of its other operands, one

@@ -51,6 +51,7 @@ class Writer:
     _index: dict[tuple[HeadId, tuple[int, ...]], ClassId] = field(
         default_factory=dict[tuple[HeadId, tuple[int, ...]], ClassId]
     )
+    _plans: dict[object, Plan] = field(default_factory=dict[object, Plan])
 
     def __post_init__(self) -> None:
         for class_, nodes in enumerate(self.graph.nodes):
@@ -60,7 +61,11 @@ class Writer:
     def plan(self, flat: Flat) -> Plan:
         """The cheapest order of a sum of products at the bound dimensions."""
         lengths = {a: self.weights.model.length(axis.length) for a, axis in flat.axes.items()}
-        return cheapest(tuple(x for _, x in flat.factors), flat.result, lengths.__getitem__, units)
+        factors = tuple(x for _, x in flat.factors)
+        key = (factors, flat.result, tuple(sorted(lengths.items())))
+        if key not in self._plans:
+            self._plans[key] = cheapest(factors, flat.result, lengths.__getitem__, units)
+        return self._plans[key]
 
     def cost(self, nodes: Iterable[ENode]) -> int:
         return sum(self.weights.units(n.head, self.reader.types(n)) for n in nodes)
