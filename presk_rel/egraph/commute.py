@@ -27,8 +27,15 @@ def commuted(terms: Terms, closure: Closure) -> list[tuple[TermId, TermId]]:
         elif (
             not closure.equal(t, other) and terms.table.infer(head.op, (), (terms.type[y], terms.type[x])) == head.type
         ):
-            values: dict[str, Value] = {"x": x, "y": y, "t": head.type, "#0": head.type}
-            flipped = terms.make(terms.head[t], (y, x))
-            closure.add(Instance(RULES[f"{head.op}.commute"], values, t, flipped))
+            flipped(terms, closure, t)
             pairs.append((other, t))
     return pairs
+
+
+def flipped(terms: Terms, closure: Closure, term: TermId) -> TermId:
+    """A sum or product with its operands the other way round, which has its type too; equal in the closure now."""
+    head, (x, y) = terms.op(term), terms.args[term]
+    values: dict[str, Value] = {"x": x, "y": y, "t": head.type, "#0": head.type}
+    other = terms.make(terms.head[term], (y, x))
+    closure.add(Instance(RULES[f"{head.op}.commute"], values, term, other))
+    return other

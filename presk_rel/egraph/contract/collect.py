@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 
 from presk_rel.core.ein import EinSpec
+from presk_rel.egraph.commute import flipped
 from presk_rel.egraph.contract.read import SUMMING, Flat, Reader, Reading
 from presk_rel.egraph.contract.write import Writer
 from presk_rel.egraph.language import Head, Terms
@@ -84,7 +85,8 @@ class Collector:
         (x, flat), (y, other) = pair.first, pair.second
         a, b = flat.factors[pair.at][0], other.factors[pair.at][0]
         own = self.graph.types[a]
-        inner = ENode(self.terms.intern(Head(self.reader.op(pair.node), (), own)), (a, b))
+        op = self.reader.op(pair.node)
+        inner = ENode(self.terms.intern(Head(op, (), own)), (b, a) if _turned(op, a, b) else (a, b))
         there = [pair.node, *({**x.nodes(), **y.nodes()}).values()]
         whole = writer.class_of(inner, writer.term(inner))
         factors = ((whole, flat.factors[pair.at][1]), *(f for i, f in enumerate(flat.factors) if i != pair.at))
@@ -113,6 +115,14 @@ class Collector:
         differing = [self.terms.args[s][0] for s in sides]
         inner = self.terms.make(self.terms.intern(Head(op, (), self.terms.type[differing[0]])), tuple(differing))
         left = self.terms.make(pair.node.head, tuple(sides))
-        right = unfold.ein(spec, [inner, *self.terms.args[sides[0]][1:]], own)
+        rest = self.terms.args[sides[0]][1:]
+        right = unfold.ein(spec, [inner, *rest], own)
         unfold.say(f"ein.{op}-{len(order)}", left, right)
-        unfold.equal(right, new)
+        if _turned(op, flat.factors[pair.at][0], other.factors[pair.at][0]):
+            inner = flipped(self.terms, unfold.closure, inner)
+        unfold.equal(unfold.ein(spec, [inner, *rest], own), new)
+
+
+def _turned(op: str, a: ClassId, b: ClassId) -> bool:
+    """Whether a sum's terms are exchanged: `w + v` of one sum is the `v + w` of another one."""
+    return op == "add" and a > b

@@ -8,8 +8,9 @@ A kernel runs over one index space, P × R: a block of threads has a point of P 
   what comes before and after them, are such kernels; a sum over rows and a sum over columns are two.
 - A kernel with a contraction runs over its result (P) and what it sums over (R). Before it, entry by entry, operands
   may be computed; after it, entry by entry, its result is worked on (bias, activation, residual); and an operand may be
-  summed over R on the way (the gradient of a bias with that of its matrix). Contractions of one form that share an
-  operand are one launch over a group (the three projections of attention).
+  summed over R on the way (the gradient of a bias with that of its matrix, or of a row of weights: a sum of products
+  that is no product of matrices is a reduction). Contractions of one form that share an operand are one launch over a
+  group (the three projections of attention).
 - Whatever is read from memory is there before the launch: no path leads out of the set and back into it.
 """
 
@@ -85,31 +86,38 @@ def _kernels(graph: Graph, work: int) -> list[Kernel]:
     for anew, joined in ((True, True), (True, False), (False, False)):
         if not anew and work.bit_count() > 1:
             break
-        closed = _closed(graph, work, anew=anew)
-        if closed is None:
-            break
-        ops, loads = closed
-        layout = _Layout(graph, ops, loads if joined else ())
-        found = _writing(graph, work, ops, loads, layout) if layout.fits() else []
+        ops, loads = _closed(graph, work, anew=anew)
+        outputs = _outputs(graph, work, ops, loads)
+        layout = _Layout(graph, ops, loads if joined else ()) if outputs else None
+        if layout is None or not layout.fits():
+            continue
+        found = [
+            _priced(graph, work, ops, loads, written, layout, whole=whole)
+            for written, whole in outputs
+            if layout.writes(written)
+        ]
         if found:
             return found
     return []
 
 
-def _writing(graph: Graph, work: int, ops: tuple[int, ...], loads: tuple[str, ...], layout: _Layout) -> list[Kernel]:
-    """The kernels of a layout that fits, by what they write."""
+def _outputs(
+    graph: Graph, work: int, ops: tuple[int, ...], loads: tuple[str, ...]
+) -> list[tuple[tuple[int, ...], bool]]:
+    """What kernels of these operations may write, and whether that is all that others read: none of it that a load
+    depends on. (What is not written, the load may depend on: it is computed anew here.)"""
     inside = frozenset(ops)
-    written = [i for i in bits(work) if graph.readers[i] - inside]
-    last = [i for i in written if not graph.readers[i] & inside]
-    return [
-        _priced(graph, work, ops, loads, tuple(outputs), layout, whole=outputs is written)
-        for outputs in ((written, last) if last != written else (written,))
-        if outputs and layout.writes(outputs)
-    ]
+    before = 0
+    for node in (graph.node(v) for v in loads):
+        before |= 0 if node is None else graph.before[node.index] | 1 << node.index
+    written = tuple(i for i in bits(work) if graph.readers[i] - inside)
+    last = tuple(i for i in written if not graph.readers[i] & inside)
+    both = [(written, True), (last, False)] if last != written else [(written, True)]
+    return [(outputs, whole) for outputs, whole in both if outputs and not before & mask_of(outputs)]
 
 
-def _closed(graph: Graph, work: int, *, anew: bool) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
-    """The operations with those they compute anew, in order, and what they load; None if a load depends on them."""
+def _closed(graph: Graph, work: int, *, anew: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The operations with those they compute anew, in order, and what they load."""
     members = set(bits(work))
     loads: dict[str, None] = {}
     stack = sorted(members)
@@ -118,8 +126,6 @@ def _closed(graph: Graph, work: int, *, anew: bool) -> tuple[tuple[int, ...], tu
             node = graph.node(v)
             if node is None or places is None or not ((node.inline and anew) or node.index in members):
                 loads[v] = None
-                if node is not None and (graph.before[node.index] | 1 << node.index) & work:
-                    return None
             elif node.index not in members:
                 members.add(node.index)
                 stack.append(node.index)
@@ -219,7 +225,11 @@ class _Layout:
         return next(iter(found), frozenset[Slot]())
 
     def _rows_fit(self) -> bool:
-        return all(self.points <= self.result(n) for n in self.nodes if n.role in ("reduction", "row"))
+        loops = [n for n in self.nodes if n.role in ("reduction", "row")]
+        whole = [n for n in loops if self.points <= self.result(n)]
+        products = [n for n in whole if n.role == "reduction" and len(n.reads) > 1]
+        made_from = [self._places(n, places or ()) for n in products for _, places in n.reads]
+        return all(n in whole or self._operand_sum(n, made_from) for n in loops)
 
     def _product_fits(self) -> bool:
         first = self.products[0]
@@ -228,7 +238,7 @@ class _Layout:
             return False
         made_from = [self._places(first, places or ()) for _, places in first.reads]
         for n in self.nodes:
-            if n.role == "row" or (n.role == "reduction" and not self._operand_sum(n, made_from)):
+            if n.role in ("row", "reduction") and not self._operand_sum(n, made_from):
                 return False
             if n.index in self.after and not self._behind(n):
                 return False
@@ -241,14 +251,14 @@ class _Layout:
         )
 
     def _operand_sum(self, node: Node, made_from: list[list[Slot]]) -> bool:
-        """A sum of what a contraction reads, over all that it sums over, of nothing that follows from it."""
-        (_, places), *more = node.reads
+        """A sum of what a contraction, or a sum of products, reads, over all that this sums over, of nothing that
+        follows from it."""
+        if node.role != "reduction" or (self.products and self.products[0].role != "contraction"):
+            return False
+        (first, places), *more = node.reads
         read = set(self._places(node, places or ()))
-        first = node.reads[0][0]
         follows = self.graph.number.get(first) in self.after
-        return not more and not follows and self.products[0].role == "contraction" and any(
-            read <= set(operand) for operand in made_from
-        )  # fmt: skip
+        return not more and not follows and any(read <= set(operand) for operand in made_from)
 
     def _one_group(self) -> bool:
         """Contractions of one form that share an operand, none of which follows from another."""
@@ -266,13 +276,13 @@ class _Layout:
         mask = mask_of(n.index for n in self.products)
         return all(not self.graph.before[n.index] & mask for n in self.products)
 
-    def writes(self, outputs: list[int]) -> bool:
+    def writes(self, outputs: tuple[int, ...]) -> bool:
         """Whether the kernel can write these: at every point of P, by what computes them once."""
         for i in outputs:
             node = self.graph.nodes[i]
             if self.products and node.index not in self.after:
                 return False
-            if not self.points <= self.result(node) and not (self.products and node.role == "reduction"):
+            if not self.points <= self.result(node) and node.role != "reduction":
                 return False
         return True
 
