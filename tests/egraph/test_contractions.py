@@ -287,6 +287,13 @@ FORMS = [
         ["add", "dot_vjp_l"],
     ),
     (
+        "one sum of matrices in two orders",
+        "(ein[a, c](x * w) + ein[a, c](x * v)) * exp(ein[a, c](y * v) + ein[a, c](y * w))",
+        "x : ℝ[a: N, b: M], y : ℝ[a: N, b: M], w : ℝ[c: 3, b: M], v : ℝ[c: 3, b: M]",
+        "a: N, c: 3",
+        ["add", "dot_vjp_l", "dot_vjp_l", "exp", "mul"],
+    ),
+    (
         "a difference of contractions with a common factor",
         "ein[n, a, c](x * y) - ein[n, a, c](z * x)",
         "x : ℝ[n: N, a: M, b: M], y : ℝ[n: N, b: M, c: 9], z : ℝ[n: N, b: M, c: 9]",

@@ -64,6 +64,16 @@ SHAPES: dict[str, tuple[int, str, list[str]]] = {
         "(ℝ[D], ℝ[D, D])",
         ["ℝ[D] = sum_to c, b", "ℝ[D, D] = dot_vjp_r x, c", "(ℝ[D], ℝ[D, D]) = ({0}, {1})"],
     ),
+    "the gradient of a bias with that of a row of weights": (
+        2,
+        "(ℝ[], ℝ[D])",
+        ["ℝ[batch: B] = dot c, b", "ℝ[] = sum {0}", "ℝ[D] = dot_vjp_r x, {0}", "(ℝ[], ℝ[D]) = ({1}, {2})"],
+    ),
+    "what a load depends on is computed anew": (
+        2,
+        T,
+        [f"{T} = exp x", f"{T} = dot {{0}}, w", f"{T} = dot {{1}}, v", f"{T} = mul {{2}}, {{0}}"],
+    ),
     "a sum over rows and one over columns": (
         2,
         "(ℝ[batch: B], ℝ[D])",
