@@ -164,6 +164,13 @@ class _Writer:
             return f"(neg {parts[0]})"
         return f"({_ARITHMETIC[operator]} {' '.join(parts)})"
 
+    def other(self, right: Pattern) -> str:
+        """Query a right side too, where it is another class; that class."""
+        assert isinstance(right, Apply)
+        self.match(right, "e1")
+        self.facts.append("(!= e0 e1)")
+        return "e1"
+
     # ---------------------------------------------------------------- conditions
 
     def _type_of(self, operand: str) -> str:
@@ -259,9 +266,10 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     assert isinstance(side.left, Apply)
     w.match(side.left, "e0")
     for condition in (*read_conditions(rule), *read_guards(rule)):
-        w.condition(condition)
+        if not (rule.known and condition.row.name == "typed"):  # what is there has its type
+            w.condition(condition)
     w.same_sides(side.right)
-    root, _ = w.build(side.right)
+    root = w.other(side.right) if rule.known else w.build(side.right)[0]
     logged = ["r" + w.variable[n] if k == "term" else w.variable[n] for n, k in kinds.items()]
     w.actions += [f"(union e0 {root})", f"(L{number} {' '.join(logged)})"]
     w.actions += [f"(subsume {w.whole})"] if rule.directed else []

@@ -46,10 +46,20 @@ CHEAP = 10**8
 many read would tie all of them together."""
 
 
-def extract(choices: Choices, root: ClassId, limit: float, budget: Budget | None = None) -> Extraction | None:
+PartShape = tuple[tuple[bool, tuple[tuple[int, tuple[int, ...]], ...]], ...]
+"""A part of a problem with its classes counted from 0: whether each is free, and the costs and needs of its choices."""
+
+SolvedShapes = dict[PartShape, tuple[list[int | None], float]]
+"""The answer for every shape of a part that was met: the number of each class's choice, and a lower bound of the
+cost."""
+
+
+def extract(
+    choices: Choices, root: ClassId, limit: float, budget: Budget | None = None, solved: SolvedShapes | None = None
+) -> Extraction | None:
     """The cheapest acyclic selection for `root`, up to numbers; None if there is none. `limit` bounds the solver in
     seconds of its deterministic clock; when it runs out the best selection found is returned with its gap. `budget` is
-    what is left for several of these together."""
+    what is left for several of these together, `solved` what these have solved."""
     budget = budget or Budget.of(Limits(solver=limit))
     kept = prune(choices, root)
     best = tree_cost(kept)
@@ -65,7 +75,7 @@ def extract(choices: Choices, root: ClassId, limit: float, budget: Budget | None
     from presk_rel.egraph.extract_parts import solve
 
     start = tree_cost(kept)
-    found = solve(problem, selection(start, root), limit, budget)
+    found = solve(problem, selection(start, root), limit, budget, {} if solved is None else solved)
     better = min(selection({**start, **found.choice}, root), hint, key=total)
     given_away = sum(way.cost for c, way in better.items() if c in problem.cheap)
     return Extraction(better, total(better), found.gap(total(better) - given_away))
@@ -115,6 +125,8 @@ def settled(choices: Choices, root: ClassId, cheap: int, budget: Budget) -> Prob
     small = frozenset(c for c, cost in trees.cost.items() if cost <= cheap)
     kept = reachable({c: [trees.best[c]] if c in small else ways for c, ways in choices.items()}, root)
     problem = Problem(kept, frozenset(), small & kept.keys())
+    from presk_rel.egraph.extract_rivals import undominated
+
     while True:
         found = reachable(undominated(problem.choices, problem.free, budget), root)
         needed = _needed(found, root)
@@ -122,55 +134,6 @@ def settled(choices: Choices, root: ClassId, cheap: int, budget: Budget) -> Prob
         problem = Problem(found, needed, (small & found.keys()) - needed)
         if same or budget.compared <= 0:
             return problem
-
-
-def undominated(choices: Choices, free: frozenset[ClassId], budget: Budget) -> Choices:
-    """Without choices that cost no less than another of their class even if all that only the other one needs had to be
-    paid for it. What is `free` counts only within a cyclic component, where the order still matters."""
-    component = components(choices)
-    trees = trees_of(choices, free)
-    out: Choices = {}
-    for c, ways in choices.items():
-        budget.compared -= len(ways)
-        if len(ways) > 1:
-            out[c] = _undominated(c, ways, free, component, trees.cost, budget)
-        else:
-            out[c] = ways
-    return out
-
-
-def _undominated(
-    c: ClassId,
-    ways: list[Choice],
-    free: frozenset[ClassId],
-    component: Components,
-    cost: dict[ClassId, int],
-    budget: Budget,
-) -> list[Choice]:
-    """A choice may take the place of another one if that makes no cycle: what it needs besides has a tree without c."""
-    kept: list[tuple[Choice, frozenset[ClassId]]] = []
-    open_ = [(x, _open(c, x, free, component)) for x in ways]
-    whole = {x.key: x.cost + sum(cost[n] for n in needs) for x, needs in open_}
-
-    def loses(way: Choice, needs: frozenset[ClassId]) -> bool:
-        budget.compared -= len(kept)
-        for better, there in kept if budget.compared > 0 else ():
-            besides = there - needs
-            acyclic = all(component[n][0] != component[c][0] for n in besides)
-            if acyclic and better.cost + sum(cost[n] for n in besides) <= way.cost:
-                return True
-        return False
-
-    for way, needs in sorted(open_, key=lambda x: (whole[x[0].key], len(x[1]), len(x[0].needs), x[0].key)):
-        if not loses(way, needs):
-            kept.append((way, needs))
-    return [way for way, _ in kept]
-
-
-def _open(c: ClassId, way: Choice, free: frozenset[ClassId], component: Components) -> frozenset[ClassId]:
-    if way.needs.isdisjoint(free):
-        return way.needs
-    return frozenset(n for n in way.needs if n not in free or component[n][0] == component[c][0])
 
 
 def _needed(choices: Choices, root: ClassId) -> frozenset[ClassId]:

@@ -9,13 +9,13 @@ from itertools import product
 from math import prod
 
 from presk_rel.egraph.budget import Budget
-from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, Problem, components
+from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, PartShape, Problem, SolvedShapes, components
 from presk_rel.egraph.extract_elimination import eliminated
 
 FEW = 1_000
 """Selections of a part that are tried one by one."""
 
-FIRST, EACH = 0.2, 0.0001
+FIRST, EACH = 0.5, 0.0001
 """Of the solver's deterministic seconds, what a problem gets in any case, and for each of its choices."""
 
 
@@ -31,9 +31,9 @@ class Solved:
         return max(0.0, 1 - self.bound / max(1, cost))
 
 
-def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: Budget) -> Solved:
+def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: Budget, solved: SolvedShapes) -> Solved:
     """The cheapest acyclic selection, or the best found within the limit; cheap classes are not counted. A part without
-    an answer keeps the hint."""
+    an answer keeps the hint. `solved` has the answers of parts, and gets those of new ones."""
     choices, free = problem.choices, problem.free
     component = components(choices)
     parts = _parts(choices, free, component)
@@ -41,7 +41,6 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: B
     bound = float(sum(choices[c][0].cost for c in problem.needed if len(choices[c]) == 1))
     size = sum(len(choices[c]) for part in parts for c in part)
     limit = min(limit, FIRST + EACH * size)
-    solved: dict[_Shape, tuple[list[int | None], float]] = {}
     for part in parts:
         inner = {c: choices[c] for c in part}
         share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
@@ -55,12 +54,10 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: B
     return Solved(chosen, bound)
 
 
-_Shape = tuple[tuple[bool, tuple[tuple[int, tuple[int, ...]], ...]], ...]
-"""A part with its classes counted from 0: whether each is free, and the costs and needs of its choices."""
 _Ordered = list[tuple[ClassId, list[Choice]]]
 
 
-def _shape(inner: Choices, free: frozenset[ClassId]) -> tuple[_Ordered, _Shape]:
+def _shape(inner: Choices, free: frozenset[ClassId]) -> tuple[_Ordered, PartShape]:
     """The classes of a part and their choices in an order that mostly does not depend on their numbers, and what of the
     part that leaves. Parts of one shape have one solution: layers of a model are alike."""
     place: dict[ClassId, int] = {}

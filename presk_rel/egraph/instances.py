@@ -97,3 +97,11 @@ def compute(operator: str, args: list[Attr]) -> int | Fraction | Linear:
             return Fraction(n)
         case _:
             raise PreskBug("egraph", f"no attribute operation {operator} on {args}")
+
+
+def fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:
+    """How many instances there are of each rule, in the order in which the rules are met."""
+    counts: dict[str, int] = {}
+    for instance in instances:
+        counts[instance.rule.name] = counts.get(instance.rule.name, 0) + 1
+    return tuple(counts.items())

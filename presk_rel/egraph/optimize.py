@@ -26,10 +26,10 @@ from presk_rel.egraph.contract.lower import lowered
 from presk_rel.egraph.cost import CostModel, Work
 from presk_rel.egraph.decode import Decoded, decode
 from presk_rel.egraph.egglog_dialect import Session
-from presk_rel.egraph.extract import Extraction, extract
+from presk_rel.egraph.extract import Extraction, PartShape, SolvedShapes, extract
 from presk_rel.egraph.folds.residuals import Recomputed, stacking
 from presk_rel.egraph.folds.write import smaller_folds
-from presk_rel.egraph.instances import FoldChange, Instance
+from presk_rel.egraph.instances import FoldChange, Instance, fired
 from presk_rel.egraph.language import Terms
 from presk_rel.egraph.merging import merged
 from presk_rel.egraph.op_types import TypeTable
@@ -131,6 +131,7 @@ class _Optimizer:
     rules: tuple[Rule, ...]
     ways: list[Recomputed | None]
     phases: dict[str, float] = field(default_factory=dict[str, float])
+    solved: SolvedShapes = field(default_factory=dict[PartShape, tuple[list[int | None], float]])
     last: float = field(default_factory=perf_counter)
 
     def lap(self, phase: str) -> None:
@@ -220,7 +221,7 @@ class _Optimizer:
         report = Report(
             before=self.size(given),
             after=self.size([replace(r.part, original=r.function) for r in results]),
-            fired=_fired([*_recognised(closure), *(instances or [])]),
+            fired=fired([*_recognised(closure), *(instances or [])]),
             e_nodes=(saturation.before, saturation.after),
             phases=tuple(self.phases.items()),
             gap=max((gap, *(r.gap for r in results))),
@@ -290,7 +291,7 @@ class _Optimizer:
         names = frozenset(p.name for p in parts)
         for part in bodies_first(parts, others):
             available, root = choices_of(graph, part.encoded, part.spine.leaves, Weights(terms, model, names), own)
-            extraction = extract(available, root, self.budget.limits.solver, self.budget)
+            extraction = extract(available, root, self.budget.limits.solver, self.budget, self.solved)
             if extraction is None:
                 raise PreskBug("egraph", f"{part.name}: nothing can be extracted, not even the function itself")
             gap = max(gap, extraction.gap)
@@ -387,13 +388,6 @@ def _recognised(closure: Closure) -> list[Instance]:
     return [
         i for i in closure.instances if isinstance(i, Instance) and i.rule.ruleset in ("recognise", "contract", "merge")
     ]
-
-
-def _fired(instances: list[Instance]) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for instance in instances:
-        counts[instance.rule.name] = counts.get(instance.rule.name, 0) + 1
-    return tuple(counts.items())
 
 
 def _names(start: Part, result: _Result) -> dict[TermId, str]:

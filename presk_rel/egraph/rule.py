@@ -26,7 +26,8 @@ class Rule:
     `egraph.contract`, `merge` rules in `egraph.merging`. Rules only rewrite left to right in the e-graph (a proof may
     still use them backwards). `guards` are conditions that keep the e-graph small; they are no part of the law. After a
     `directed` rule no other one looks at the left side: the right side is its normal form, and what could be done with
-    the left side would be done twice. (Extraction still has it.)"""
+    the left side would be done twice. (Extraction still has it.) A `known` rule makes nothing: it says that both sides
+    are equal where both are there."""
 
     name: str
     left: str
@@ -36,3 +37,4 @@ class Rule:
     ruleset: Literal["simplify", "collect", "expand", "fuse", "encode", "recognise", "contract", "merge"] = "simplify"
     guards: tuple[str, ...] = ()
     directed: bool = False
+    known: bool = False

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from presk_rel.egraph import extract_elimination, extract_parts
+from presk_rel.egraph import extract_elimination, extract_parts, extract_rivals
 from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.extract import Choice, Choices, ClassId, components, extract, selection, total, tree_cost
 
@@ -84,6 +84,35 @@ def test_as_cheap_as_trying_all(seed: int):
     assert acyclic(found.chosen)
     assert (found.cost, found.gap) == (expected, 0.0)
     assert total(found.chosen) == expected
+
+
+def layered_graph(rng: random.Random, classes: int) -> Choices:
+    """Classes that need what is near, many with one choice only."""
+    rows: list[tuple[ClassId, int, set[ClassId]]] = []
+    for c in range(classes):
+        near = range(max(0, c - 3), min(classes, c + 7))
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            rows.append((c, rng.randint(0, 9), set(rng.sample(near, min(len(near), rng.choice((0, 1, 1, 2, 2, 3)))))))
+    return choices(*rows)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_choices_that_lose_are_of_no_use(seed: int, monkeypatch: pytest.MonkeyPatch):
+    graph = layered_graph(random.Random(seed), 40)
+    found = extract(graph, 0, 5.0)
+    monkeypatch.setattr(extract_rivals, "undominated", lambda choices, free, budget: choices)
+    expected = extract(graph, 0, 5.0)
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert (found.cost, found.gap) == (expected.cost, expected.gap) == (total(found.chosen), 0.0)
+
+
+def test_what_stands_behind_a_choice_counts():
+    """The second choice of 1 needs 2 and 3, which nothing else does: 2 + 3 + 3; the first one needs 3 too: 9."""
+    graph = choices((0, 0, {1, 4}), (1, 6, {3}), (1, 2, {2}), (2, 3, {3}), (3, 3, {4}), (4, 1, set()), (4, 2, set()))
+    free = frozenset({0, 1, 4})
+    kept = extract_rivals.undominated(graph, free, Budget.of(Limits()))
+    assert [way.cost for way in kept[1]] == [2]
 
 
 def test_costs_near_the_largest_do_not_overflow():

@@ -236,7 +236,8 @@ _ORDER = (
             f"({op} y x)",
             ("(type root t)", f"(typed ({op} y x) t)"),
             f"x {sign} y = y {sign} x",
-            "encode",
+            "collect",
+            known=True,
         )
         for op, sign in (("add", "+"), ("mul", "·"))
     ),
@@ -265,7 +266,8 @@ _ORDER = (
         "encode",
     ),
 )
-"""Not in the e-graph, which they blow up: `egraph.commute` and `egraph.sums` use them on what the program has."""
+"""Not in the e-graph, which they blow up: `egraph.commute` and `egraph.sums` use them on what the program has.
+Commutativity runs there between what is there."""
 
 RULES: tuple[Rule, ...] = (
     *_CONSTANTS,

@@ -27,3 +27,10 @@ def test_the_gap_is_small(path: Path):
         for dims in ({}, dict.fromkeys(session.core.functions[name].dims, 64)):
             assert session.optimized(name, dims).report.gap <= MOST
             assert session.fused(name, dims).gap <= MOST
+
+
+@pytest.mark.parametrize("dims", [{}, {"B": 8, "T": 1024}], ids=["any-size", "B=8-T=1024"])
+def test_the_gradient_of_the_model_at_full_size_is_extracted_to_the_end(dims: dict[str, int]):
+    session = Session(str(EXAMPLES / "train_minigpt.psk"))
+    report = session.optimized("loss_grad", dims).report
+    assert (report.gap, report.cuts) == (0.0, ())
