@@ -44,9 +44,12 @@ class _Table:
     trees: dict[ClassId, int]
     budget: Budget
     readers: dict[ClassId, int] = field(default_factory=dict[ClassId, int])
+    least: dict[ClassId, int] = field(default_factory=dict[ClassId, int])
+    """What a class costs at least, all that it needs being there."""
 
     def __post_init__(self) -> None:
-        for ways in self.choices.values():
+        for c, ways in self.choices.items():
+            self.least[c] = min(way.cost for way in ways)
             for way in ways:
                 for n in way.needs:
                     self.readers[n] = self.readers.get(n, 0) + 1
@@ -98,6 +101,8 @@ class _Table:
     def loses(self, c: ClassId, way: _Rival, better: _Rival) -> bool:
         besides = [n for n in better.choice.needs - way.surely if self.counts(c, n)]
         if any(self.component[n][0] == self.component[c][0] for n in besides):
+            return False
+        if better.choice.cost + sum(self.least[n] for n in besides) > way.cost:
             return False
         return better.choice.cost + sum(self.tree(n, way.surely) for n in besides) <= way.cost
 

@@ -41,7 +41,7 @@ def quotients() -> Program:
     """`x / w / w …`: divisions by powers of w can be shared in so many ways that the solver meets its limit."""
     b = Builder()
     x, w = b.param("x", real(3)), b.param("w", real(3))
-    for _ in range(40):
+    for _ in range(60):
         x = b.prim("div", real(3), x, w)
     return b.program(x)
 
