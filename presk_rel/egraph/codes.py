@@ -1,6 +1,7 @@
-"""How heads become constructors of the e-graph: one per primitive of Core that rules mention, one per number of
-operands for everything else (folds, calls, records, ascribed bindings), which rules only see as opaque. Composites are
-opaque: only the rules of `egraph.recognise` know them."""
+"""How heads become constructors of the e-graph: one per primitive of Core that rules mention (where it takes any number
+of operands, one per number that they mention), one per number of operands for everything else (folds, calls, records,
+ascribed bindings), which rules only see as opaque. Composites are opaque: only the rules of `egraph.recognise` know
+them."""
 
 from __future__ import annotations
 
@@ -30,6 +31,12 @@ class Code:
     attr_count: int
 
     @property
+    def key(self) -> tuple[str, int]:
+        """The primitive and its number of operands."""
+        assert self.op is not None
+        return self.op, len(self.operands)
+
+    @property
     def operands(self) -> tuple[Kind, ...]:
         return self.columns[self.attr_count + (0 if self.op is None else 1) :]
 
@@ -39,19 +46,30 @@ def ops_of(pattern: Pattern) -> set[str]:
     return set() if isinstance(pattern, Name) else {pattern.op}.union(*map(ops_of, pattern.args))
 
 
+Key = tuple[str, int]
+"""A primitive with its number of operands."""
+
+
+def keys_of(pattern: Pattern) -> set[Key]:
+    """The primitives a pattern mentions, each with its number of operands."""
+    if isinstance(pattern, Name):
+        return set()
+    return {(pattern.op, len(pattern.args))}.union(*map(keys_of, pattern.args))
+
+
 @cache
-def known_ops() -> frozenset[str]:
+def known_ops() -> frozenset[Key]:
     """The primitives that the rules of the e-graph mention."""
     sides = [read_rule(r) for r in RULES.values() if r.ruleset not in ("recognise", "contract", "merge")]
-    return frozenset(op for s in sides for side in (s.left, s.right) for op in ops_of(side))
+    return frozenset(key for s in sides for side in (s.left, s.right) for key in keys_of(side))
 
 
-def primitive_code(op: str) -> Code:
-    """The constructor of a primitive with a fixed number of operands."""
+def primitive_code(op: str, count: int) -> Code:
+    """The constructor of a primitive with so many operands."""
     row = PRIMS[op]
-    assert row.arity is not None
-    operands: tuple[Kind, ...] = tuple("shape" if i in row.shape_only else "term" for i in range(row.arity))
-    return Code("o_" + op.replace("'", "_prime"), op, (*row.attrs, "type", *operands), len(row.attrs))
+    operands: tuple[Kind, ...] = tuple("shape" if i in row.shape_only else "term" for i in range(count))
+    name = "o_" + op.replace("'", "_prime") + (str(count) if row.arity is None else "")
+    return Code(name, op, (*row.attrs, "type", *operands), len(row.attrs))
 
 
 def opaque_code(arity: int) -> Code:
@@ -62,11 +80,11 @@ def opaque_code(arity: int) -> Code:
 
 def code_of(head: Head, arity: int) -> Code:
     """The constructor a start term is loaded with."""
-    if head.op not in known_ops() or PRIMS[head.op].arity is None:
+    if (head.op, arity) not in known_ops():
         return opaque_code(arity)
     if any(isinstance(a, int) and abs(a) > LARGEST_INT for a in head.attrs):
         return opaque_code(arity)
-    return primitive_code(head.op)
+    return primitive_code(head.op, arity)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.codes import Attributes, Code, code_of, opaque_code, primitive_code
+from presk_rel.egraph.codes import Attributes, Code, Key, code_of, opaque_code, primitive_code
 from presk_rel.egraph.conditions import TYPE_FACTS, entries
 from presk_rel.egraph.egglog_rules import CONSTANTS, asked, mirror, mirror_sort, rational, rule_text, sort_of, usable
 from presk_rel.egraph.egglog_stages import STAGE_RULESET
@@ -70,16 +70,16 @@ class Session:
         self,
         nodes: list[tuple[TermId, tuple[int, ...]]],
         equal: list[tuple[TermId, TermId]],
-        also: frozenset[str] | set[str] = frozenset(),
+        also: frozenset[Key] | set[Key] = frozenset(),
         watch: Callable[[], None] = lambda: None,
     ) -> None:
         """Start the engine with these terms; a node's operands are term numbers, or `-1 - type` for a template. Those
         in `equal` are known to be. `also`: primitives that count as present, so that rules about them are loaded.
         `watch` is called in between and may raise."""
         coded = [(t, code_of(self.terms.op(t), len(args)), args) for t, args in nodes]
-        ops = {c.op for _, c, _ in coded if c.op is not None} | also
+        ops = {c.key for _, c, _ in coded if c.op is not None} | also
         self.rules, reached = usable(self.rules, ops)
-        codes = [primitive_code(op) for op in PRIMS if op in reached]
+        codes = [primitive_code(*key) for op in PRIMS for key in sorted(reached) if key[0] == op]
         arities = sorted({len(c.columns) - 1 for _, c, _ in coded if c.op is None})
         self.codes = {c.name: c for c in [*codes, *map(opaque_code, arities)]}
         with tempfile.TemporaryDirectory(prefix="presk-egraph-") as folder:
@@ -122,9 +122,9 @@ class Session:
             if code.op is None:
                 continue
             forms.append(f"(constructor {mirror(code)} ({' '.join(map(mirror_sort, code.columns))}) T)")
-        for op in sorted(asked(self.rules)):
-            key = " ".join(map(sort_of, table_key(primitive_code(op))))
-            name = primitive_code(op).name
+        for code in (primitive_code(*key) for key in sorted(asked(self.rules))):
+            key = " ".join(map(sort_of, table_key(code)))
+            name = code.name
             forms += [f"(relation need_{name} ({key}))", f"(function of_{name} ({key}) i64 :no-merge)"]
         return forms
 

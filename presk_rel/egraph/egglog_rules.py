@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from presk_rel.core.prims import PRIMS
-from presk_rel.egraph.codes import Attributes, Code, ops_of, primitive_code
+from presk_rel.egraph.codes import Attributes, Code, Key, keys_of, primitive_code
 from presk_rel.egraph.conditions import ROOT, SHORT, Condition, read_conditions, read_guards, variables
 from presk_rel.egraph.egglog_stages import staged
 from presk_rel.egraph.patterns import Apply, Attribute, Compute, Kind, Literal_, Name, Pattern, read_rule
@@ -45,27 +45,27 @@ def mirror(code: Code) -> str:
     return "t_" + code.name
 
 
-def usable(rules: tuple[Rule, ...], ops: set[str]) -> tuple[tuple[Rule, ...], set[str]]:
+def usable(rules: tuple[Rule, ...], ops: set[Key]) -> tuple[tuple[Rule, ...], set[Key]]:
     """The rules that can ever match a program with these primitives, and every primitive that can then arise."""
     reached = set(ops)
     chosen: dict[str, Rule] = {}
     grew = True
     while grew:
-        fresh = [r for r in rules if r.name not in chosen and ops_of(read_rule(r).left) <= reached]
+        fresh = [r for r in rules if r.name not in chosen and keys_of(read_rule(r).left) <= reached]
         chosen.update((r.name, r) for r in fresh)
         for rule in fresh:
-            reached |= ops_of(read_rule(rule).right) | _asked(rule)
+            reached |= keys_of(read_rule(rule).right) | _asked(rule)
         grew = bool(fresh)
     return tuple(r for r in rules if r.name in chosen), reached
 
 
-def asked(rules: tuple[Rule, ...]) -> set[str]:
+def asked(rules: tuple[Rule, ...]) -> set[Key]:
     """The primitives whose typing table these rules look into."""
-    return set[str]().union(*map(_asked, rules))
+    return set[Key]().union(*map(_asked, rules))
 
 
-def _asked(rule: Rule) -> set[str]:
-    return {arg.op for c in read_conditions(rule) for arg in c.args if isinstance(arg, Apply)}
+def _asked(rule: Rule) -> set[Key]:
+    return {(arg.op, len(arg.args)) for c in read_conditions(rule) for arg in c.args if isinstance(arg, Apply)}
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _Writer:
     def match(self, pattern: Apply, class_: str) -> None:
         """Query a pattern of a class: its operation and the first operand that is one in the current branch, every
         other one in a branch of its own."""
-        code = primitive_code(pattern.op)
+        code = primitive_code(pattern.op, len(pattern.args))
         parts = self._columns(pattern)
         inner: list[tuple[Apply, str]] = []
         for kind, arg in zip(code.operands, pattern.args, strict=True):
@@ -227,7 +227,7 @@ class _Writer:
         }[name]
 
     def _typed(self, application: Apply, t: str) -> None:
-        code = primitive_code(application.op)
+        code = primitive_code(application.op, len(application.args))
         parts = self._attributes(application)
         parts += [self._type_variable(a.name) for a in application.args if isinstance(a, Name)]
         self.demands.append(f"(need_{code.name} {' '.join(parts)})")
@@ -242,7 +242,7 @@ class _Writer:
                 v = self.variable[name]
                 return v, "r" + v
             case Apply(op=op, args=args):
-                code = primitive_code(op)
+                code = primitive_code(op, len(args))
                 columns = self._columns(pattern)
                 left, right = list(columns), list(columns)
                 for kind, arg in zip(code.operands, args, strict=True):

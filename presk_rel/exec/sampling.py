@@ -196,7 +196,7 @@ class _Instance:
     def evaluate(self, functions: list[Function], *, positive: bool) -> list[Value] | None:
         """Both sides at one random input; None where a side is undefined there, or where dims make no shape."""
         from presk_rel.exec.exact.balls import Balls
-        from presk_rel.exec.exact.interp import Interpreter
+        from presk_rel.exec.exact.checked import CheckedInterpreter
 
         flint: Any = import_module("flint")
         step = self.multiple()
@@ -212,7 +212,7 @@ class _Instance:
                     inputs.setdefault(p.name, self.fresh(p.type, positive=positive))
                 args = tuple(_injected(kernel, inputs[p.name]) for p in f.params)
                 side = expanded(Program(self.modules, {"side": f}))
-                out.append(Interpreter(side, kernel).run("side", args, self.dims))
+                out.append(CheckedInterpreter(side, kernel).run("side", args, self.dims))
                 if kernel.events.first() is not None:
                     return None
             return out

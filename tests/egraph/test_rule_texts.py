@@ -113,7 +113,7 @@ def test_every_rule_compiles_and_runs():
     session = Session(Terms(TypeTable({})), tuple(r for r in RULES.values() if r.ruleset not in OUTSIDE))
     chosen, reached = usable(session.rules, set(known_ops()))
     assert chosen == session.rules
-    assert reached <= set(PRIMS)
+    assert {op for op, _ in reached} <= set(PRIMS)
     session.load([], [], reached)
     for ruleset in RULESETS:
         session.step(ruleset)
@@ -122,9 +122,17 @@ def test_every_rule_compiles_and_runs():
 
 
 def test_only_rules_that_can_match_are_loaded():
-    chosen, reached = usable(tuple(RULES.values()), {"neg"})
+    chosen, reached = usable(tuple(RULES.values()), {("neg", 1)})
     assert {r.name for r in chosen} == {"neg.neg"}
-    assert reached == {"neg"}
+    assert reached == {("neg", 1)}
+
+
+def test_a_primitive_of_any_number_of_operands_has_a_constructor_for_each_number():
+    rules = tuple(r for r in RULES.values() if r.ruleset not in OUTSIDE)
+    chosen, reached = usable(rules, {("ein", 2), ("zeros", 0)})
+    assert {r.name for r in chosen} >= {"ein.zeros-2-0", "ein.zeros-2-1"}
+    assert not any(r.name.startswith("ein.zeros-3") for r in chosen)
+    assert ("ein", 3) not in reached
 
 
 def test_branches_are_joined_one_by_one():

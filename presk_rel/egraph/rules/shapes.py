@@ -17,7 +17,23 @@ _TEMPLATES = (
             "only the type of the last operand is read",
             "encode",
         )
-        for op, axis in (("sum_to", ""), ("mean_vjp", " :axis? a"), ("broadcast_like", " :axis? a"))
+        for op, axis in (
+            ("sum_to", ""),
+            ("mean_vjp", " :axis? a"),
+            ("broadcast_like", " :axis? a"),
+            ("reshape_like", ""),
+            ("scatter_index", " :place a :dim i"),
+            ("slice_vjp", " :place a :dim i :dim2 j"),
+            ("scatter_params", " :dim i"),
+        )
+    ),
+    Rule(
+        "embed_vjp.template",
+        "(embed_vjp x i y)",
+        "(embed_vjp x i z)",
+        ("(same-type y z)",),
+        "only the type of the last operand is read",
+        "encode",
     ),
     *(
         Rule(f"{op}.template", f"({op} y)", f"({op} z)", ("(same-type y z)",), "only the type is read", "encode")

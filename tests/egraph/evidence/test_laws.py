@@ -17,13 +17,11 @@ import z3
 from flint import fmpq, fmpq_mpoly_ctx
 
 from presk_rel.core.ir import Program
-from presk_rel.egraph.codes import ops_of
-from presk_rel.egraph.patterns import read_rule
 from presk_rel.egraph.rules import RULES
 from tests.egraph import interpreter
 from tests.egraph.contractions import Contraction
 from tests.egraph.interpreter import entries, evaluate, random_value
-from tests.egraph.test_rules_hold import NoInstance, Search
+from tests.egraph.test_rules_hold import MOVING, NoInstance, Search, ops
 
 INSTANCES, TRIES = 4, 40_000
 CONTEXT = fmpq_mpoly_ctx.get(tuple(f"x{i}" for i in range(200)), "lex")
@@ -34,7 +32,7 @@ TREES = ("field", "proj", "set_field", "set_elem")
 COMPOSED = ("mse_vjp",)
 RATIONAL = frozenset((*FIELD, *SUMS, *TREES, *COMPOSED))
 PIECEWISE = frozenset(("relu", "heaviside", "sign", "abs", "max", "min"))
-MOVES = "moves entries; `tests.egraph.test_dimensions` compares all of them on random shapes"
+MOVES = "moves entries; `test_dimensions` and `test_fills` in `tests.egraph` compare all of them on many shapes"
 
 NOT_PROVEN = {
     "exp": "the exponential is no algebraic function: exp(x + y) = exp x · exp y is what defines it",
@@ -55,14 +53,7 @@ NOT_PROVEN = {
     "transpose": "moves entries; `tests.egraph.test_rules_hold` compares all of them",
     "deviation": "a square root",
     "layer_norm_vjp_scale": "a square root",
-    "stack_params": "moves entries; `tests.egraph.test_composites` compares all of them",
-    "slice": MOVES,
-    "index": MOVES,
-    "concat": MOVES,
-    "merge": MOVES,
-    "split": MOVES,
-    "reshape_like": MOVES,
-    "slice_params": "moves entries; `tests.egraph.test_merging` proves all of them",
+    **dict.fromkeys(MOVING, MOVES),
 }
 """Operations whose rules are sampled over balls only, with the reason."""
 
@@ -118,11 +109,6 @@ def product(parts: Any) -> Any:
     for p in parts:
         whole = whole * p
     return whole
-
-
-def ops(name: str) -> set[str]:
-    side = read_rule(RULES[name])
-    return ops_of(side.left) | ops_of(side.right)
 
 
 def instances(name: str) -> list[Program]:
