@@ -21,7 +21,7 @@ does. A lemma holds for all values of all parameters, so a fold means the same w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, assert_never, cast
@@ -53,7 +53,7 @@ from presk_rel.egraph.checker_rules import (
 from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.proof import CongruenceStep, FoldStep, Lemma, Proof, RuleStep, Step, Term
 from presk_rel.egraph.rule import Rule
-from presk_rel.elab.ty import SCALAR_REAL, Real, Type
+from presk_rel.elab.ty import SCALAR_REAL, ModuleDef, Real, Type
 from presk_rel.smt.linear import Linear, constant
 
 
@@ -91,6 +91,16 @@ def check(proof: Proof, rules: Mapping[str, Rule], before: Program, after: Progr
         return [*found, *(Refusal(None, None, reason) for reason in ends.differing())]
     except (PreskBug, IndexError, KeyError, ValueError, TypeError, AssertionError) as error:
         return [Refusal(None, None, f"the proof is malformed: {type(error).__name__}: {error}")]
+
+
+def no_instance(
+    proof: Proof, step: RuleStep, inside: Iterable[int], rules: Mapping[str, Rule], modules: Mapping[str, ModuleDef]
+) -> str | None:
+    """Why a step is no instance of its rule between terms of which these are well-typed; None where it is one."""
+    program = Program(dict(modules), {})
+    checker = _Checker(proof, rules, Ends(proof, program, program))
+    problems = (checker.term_problem(i, proof.terms[i]) for i in inside)
+    return next((p for p in problems if p is not None), None) or checker.rule_problem(step)
 
 
 @dataclass(slots=True)

@@ -42,6 +42,7 @@ from presk_rel.elab.ty import (
     field_names,
     field_type,
 )  # fmt: skip
+from presk_rel.exec.smaller import smaller
 from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
@@ -58,6 +59,8 @@ from presk_rel.exec.values import (
 PRECISION = 256
 INSTANCES = 4
 """Instances of a rule that are sampled, each of another form: of those in the proof, the smallest."""
+MIDDLE = 1_000
+"""Entries of an instance's inputs beyond which its constant lengths are made small, where it stays an instance."""
 LARGE = 50_000
 """Entries of an instance's inputs beyond which it is sampled once, and only if the rule has no smaller one."""
 TRIALS = 12
@@ -90,7 +93,10 @@ def sample_rules(
             if found[-1].disagreement is not None or (size > LARGE and found[-1].evaluations):
                 break
             rng = random.Random(f"{seed} {name} {k + 1}")
-            _Instance(part, step, rules[name], dict(modules), rng).into(found[-1], 2 if size <= LARGE else 1)
+            instance = _Instance(part, step, rules[name], dict(modules), rng)
+            if size > MIDDLE and instance.shrink(rules):
+                size = _entries(instance.proof, instance.step, modules)
+            instance.into(found[-1], 2 if size <= LARGE else 1)
     return found
 
 
@@ -134,13 +140,21 @@ class _Instance:
             result.evaluations += 1
             result.disagreement = result.disagreement or self.compare(*values)
 
+    def shrink(self, rules: Mapping[str, Rule]) -> bool:
+        """Make its constant lengths small, if the checker takes what it then is for an instance of the rule."""
+        cut = self.inputs()
+        sides = [self.side(root, cut) for root in (self.step.before, self.step.after)]
+        computed = {int(b.name.removeprefix("v")) for side in sides for b in side.bindings}
+        found = smaller(self.proof, self.step, computed, cut | self.variables(), rules, self.modules)
+        if found is not None:
+            self.proof, self.step = found
+        return found is not None
+
     def inputs(self) -> set[int]:
         """The terms that the rule's variables stand for. One that is read for its type only may be a part of a side, or
         a side: it is computed as that; so is one that an operation of the rule stands for too (0 in `x + 0 = x` for
         x = 0)."""
-        kinds = variables(self.rule)
-        bound = {name: v for name, v in self.step.substitution if isinstance(v, int)}
-        cut = {v for name, v in bound.items() if kinds[name] == "term"} - self.operations()
+        cut = self.variables("term") - self.operations()
         stack = [self.step.before, self.step.after]
         inside = set(stack)
         while stack:
@@ -149,7 +163,13 @@ class _Instance:
             below = {c for i, c in enumerate(term.children) if i not in unread} - cut - inside
             inside |= below
             stack += below
-        return cut | ({v for name, v in bound.items() if kinds[name] == "shape"} - inside)
+        return cut | (self.variables("shape") - inside)
+
+    def variables(self, *which: str) -> set[int]:
+        """The terms that variables of these kinds stand for, of all kinds if none is named."""
+        kinds = variables(self.rule)
+        named = which or ("term", "shape")
+        return {v for name, v in self.step.substitution if isinstance(v, int) and kinds[name] in named}
 
     def operations(self) -> set[int]:
         """The terms that the rule's own operations stand for, the roots among them (`x⁰ = 1` for x = 1)."""

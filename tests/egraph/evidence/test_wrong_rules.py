@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import mpmath as mp
@@ -14,10 +15,12 @@ from presk_rel.core.ir import Binding, Prim, Program
 from presk_rel.diagnostics import PreskBug
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.optimize import Optimized, optimize
+from presk_rel.egraph.proof import Lemma, Proof, RuleStep, Term, Value
 from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
-from presk_rel.elab.ty import Real
-from presk_rel.exec.sampling import sample_rules
+from presk_rel.elab.ty import Real, Shape
+from presk_rel.exec import sampling
+from presk_rel.exec.sampling import Sampled, sample_rules
 from presk_rel.pipeline import Session
 from tests.egraph.evidence.test_laws import CONTEXT, Quotient, sides
 from tests.egraph.programs import read
@@ -115,8 +118,6 @@ def test_a_true_table_is_accepted():
 
 def test_an_instance_whose_variable_is_what_an_operation_stands_for_too():
     """`0 + 0 = 0` by `x + 0 = x`: sampled, the one zero is no input."""
-    from presk_rel.egraph.proof import Lemma, Proof, RuleStep, Term
-
     kind = PROGRAM.functions["f"].result
     step = RuleStep("add.zero-right", (("x", 0), ("u", kind)), True, 1, 0)
     terms = (Term("zeros", (), (), kind), Term("add", (), (0, 0), kind))
@@ -127,14 +128,54 @@ def test_an_instance_whose_variable_is_what_an_operation_stands_for_too():
 
 def test_an_instance_whose_variable_is_what_the_whole_right_side_stands_for_too():
     """`1⁰ = 1` by `x⁰ = 1`: sampled, the one 1 is no input."""
-    from presk_rel.egraph.proof import Lemma, Proof, RuleStep, Term
-
     kind = PROGRAM.functions["f"].result
     step = RuleStep("pow.zero", (("x", 0), ("t", kind)), True, 1, 0)
     terms = (Term("ones", (), (), kind), Term("pow", (0,), (0,), kind))
     (found,) = sample_rules(Proof("f", terms, (Lemma(1, 0, (step,)),), 1, 0), {})
     assert found.evaluations > 0
     assert found.disagreement is None
+
+
+def sampled(rule: Rule, terms: tuple[Term, ...], substitution: dict[str, Value]) -> tuple[Sampled, list[int]]:
+    """What sampling says of the last two terms, which an instance of the rule makes equal; and the largest lengths that
+    it looked at."""
+    before, after = len(terms) - 2, len(terms) - 1
+    step = RuleStep(rule.name, tuple(substitution.items()), True, before, after)
+    proof = Proof("f", terms, (Lemma(before, after, (step,)),), before, after)
+    seen: list[int] = []
+    axes = sampling._Instance.axes
+
+    def noted(self: sampling._Instance, shape: Shape):
+        found = axes(self, shape)
+        seen.extend(n for _, n in found)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampling._Instance, "axes", noted)
+        (found,) = sample_rules(proof, {}, {rule.name: rule})
+    return found, seen
+
+
+def test_a_rule_of_large_matrices_is_sampled_on_small_ones():
+    program = read("fn f{B}(x : ℝ[B, 768], w : ℝ[768, 768]) -> ℝ[B, 768] {\ny : ℝ[B, 768] = dot x, w\nreturn y\n}\n")
+    x, w = (p.type for p in program.functions["f"].params)
+    rule = Rule("false.transposed", "(dot :type t x w)", "(dot_vjp_l :type t x w)", (), "false: x · w = x · wᵀ")
+    inputs = Term("input", ("x",), (), x), Term("input", ("w",), (), w)
+    terms = (*inputs, Term("dot", (), (0, 1), x), Term("dot_vjp_l", (), (0, 1), x))
+    found, lengths = sampled(rule, terms, {"x": 0, "t": x, "w": 1})
+    assert found.disagreement is not None
+    assert 1 < max(lengths) < 10
+
+
+def test_lengths_that_a_condition_needs_stay():
+    """`mean x = Σ x · (1/n)` where x has n entries."""
+    program = read("fn f(x : ℝ[3000]) -> ℝ[] {\ny : ℝ[] = mean x\nreturn y\n}\n")
+    x, one = program.functions["f"].params[0].type, program.functions["f"].result
+    inputs = Term("input", ("x",), (), x), Term("sum", (), (0,), one), Term("const", (Fraction(1, 3000),), (), one)
+    terms = (*inputs, Term("mean", (), (0,), one), Term("mul", (), (1, 2), one))
+    found, lengths = sampled(RULES["mean.counted"], terms, {"x": 0, "u": x, "s": one, "n": Fraction(3000), "#0": one})
+    assert found.disagreement is None
+    assert max(lengths) == 3000
 
 
 def negated(program: Program) -> Program:
