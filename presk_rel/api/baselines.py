@@ -28,6 +28,8 @@ class Setting:
     handle: Handle
     namespace: dict[str, Any]
     owners: dict[str, Any] = field(default_factory=dict[str, Any])
+    states: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The parameters of a module that owns them, by the module's id."""
 
     @property
     def function(self) -> Any:
@@ -73,7 +75,7 @@ class Setting:
                 module.load_state_dict(found[k])
                 self.owners[type(module).__name__] = module
                 self.namespace[f"_owner_{type(module).__name__}"] = module
-                found[k] = dict(module.named_parameters())
+                found[k] = self.states[id(module)] = dict(module.named_parameters())
         return found
 
     def functional(self) -> list[Any]:
@@ -101,14 +103,14 @@ def eager(program: Program, handle: Handle) -> Callable[[], Any]:
     source = exported.source.replace("torch.func.functional_call(", "_call(").replace("torch.func.grad(", "_grad(")
     setting = Setting(exported, handle, _loaded(source))
     values = setting.owned()
-    owned = {id(m) for m in setting.owners.values()}
+    states = setting.states
 
     def call(net: Any, state: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        if id(net) in owned:
+        if state is states.get(id(net)):
             return net(*args, **(kwargs or {}))
         return torch.func.functional_call(net, state, args, kwargs)
 
-    setting.namespace.update(_call=call, _grad=_backward)
+    setting.namespace.update(_call=call, _grad=_backward())
     function, arguments, keywords = setting.function, setting.arguments(values), setting.keywords
     differentiates = "_grad(" in source
 
@@ -144,16 +146,28 @@ def _loaded(source: str) -> dict[str, Any]:
     return namespace
 
 
-def _backward(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The gradient of a function by `.backward()`."""
+def _backward() -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """The gradient of a function by `.backward()`; inside another derivative by `torch.func.grad`, which can be
+    differentiated."""
+    torch: Any = import_module("torch")
+    under_way: list[Any] = []
 
-    def gradient(tree: Any) -> Any:
-        for x in _leaves(tree):
-            x.requires_grad_().grad = None
-        f(tree).backward()
-        return _grads(tree)
+    def of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def gradient(tree: Any) -> Any:
+            if under_way or any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in _leaves(tree)):
+                return torch.func.grad(f)(tree)
+            for x in _leaves(tree):
+                x.requires_grad_().grad = None
+            under_way.append(f)
+            try:
+                f(tree).backward()
+            finally:
+                under_way.pop()
+            return _grads(tree)
 
-    return gradient
+        return gradient
+
+    return of
 
 
 def _leaves(tree: Any) -> list[Any]:

@@ -100,9 +100,9 @@ class Program:
         constant L as L calls, and what folds remain as their iterations, before anything is optimized. `tier` is `emit`
         (torch calls), `inductor` (machine code, compiled at the first call, which takes half a minute once;
         `Handle.status` says what ran) or `auto`: `emit`, and machine code from the call on by which the calls so far
-        would have cost as much as compiling (`exec.torch.inductor.AUTO_LAUNCHES`; on CUDA, from the first). On CUDA a
-        handle is a CUDA graph, and the next call overwrites what a call returned. PreskError with exit status 2 for no
-        such function, 3 for no such device, 1 for dims that contradict each other or are missing."""
+        would have cost as much as compiling (`exec.torch.inductor.AUTO_LAUNCHES`). On CUDA a handle is a CUDA graph:
+        the next call overwrites what a call returned. PreskError with exit status 2 for no such function, 3 for no such
+        device, 1 for dims that contradict each other or are missing."""
         from presk_rel.api.handle import compile_handle
 
         return compile_handle(

@@ -130,3 +130,32 @@ def test_the_kernels_of_compiled_code_are_read_from_it(tmp_path: Path, monkeypat
     monkeypatch.setattr(cache, "modules", modules)
     assert generated(lambda: modules.append(SimpleNamespace(__file__=str(path)))) == 4
     assert generated(lambda: None) is None
+
+
+TWO_TREES = """
+dim N
+dim D
+module Net{D : dim} {
+  param w1 : ℝ[D, D]  init = xavier_uniform
+  param w2 : ℝ[D]     init = normal(std = 1)
+  fn apply(x : ℝ[n: N, d: D]) -> ℝ[n: N] = tanh((x · w1 : ℝ[n: N, e: D])) · w2
+}
+model M = Net{D}
+fn loss(θ : params M, x : ℝ[n: N, d: D]) -> ℝ[] = mean(M.apply(θ, x)^2)
+fn loss_grad(θ : params M, x : ℝ[n: N, d: D]) -> params M = grad(λ θ. loss(θ, x))(θ)
+fn along(θ : params M, v : params M, x : ℝ[n: N, d: D]) -> params M = jvp(λ θ. loss_grad(θ, x))(θ, v)
+fn sharp(θ : params M, x : ℝ[n: N, d: D]) -> params M = grad(λ θ. sum(loss_grad(θ, x).w2^2))(θ)
+"""
+
+
+@pytest.mark.parametrize("entry", ["along", "sharp"])
+def test_the_baseline_of_a_higher_derivative_computes_it(entry: str, tmp_path: Path):
+    """Two trees of one module are two; a gradient inside another derivative is differentiated."""
+    path = tmp_path / "two.psk"
+    path.write_text(TWO_TREES, encoding="utf-8")
+    program = presk_rel.load(path)
+    handle = program.compile(entry, {"N": 3, "D": 4}, dtype="f64", tier="emit")
+    handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+    run = eager(program, handle)
+    for _ in range(2):
+        assert same(flat(run()), flat(handle()))

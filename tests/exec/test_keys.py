@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -42,13 +42,23 @@ def test_block_function_of_rfc_8439_appendix_a_1():
     assert block(bytes(32), 0, bytes(12)).hex() == expected
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.fixture(params=["OpenSSL", "numpy"])
+def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without the package `cryptography`."""
+    assert keys._openssl() is not None
+    if request.param == "numpy":
+        monkeypatch.setattr(keys, "_openssl", lambda: None)
+
+
+@pytest.mark.usefixtures("implementation")
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=st.binary(min_size=32, max_size=32), n=st.integers(0, 300))
 def test_words_are_the_keystream_of_another_implementation(key: bytes, n: int):
     stream = Cipher(algorithms.ChaCha20(key, bytes(4) + b"presk draws\0"), mode=None).encryptor().update(bytes(8 * n))
     assert keys.words(key, n).astype("<u8").tobytes() == stream
 
 
+@pytest.mark.usefixtures("implementation")
 def test_words_cross_the_internal_chunks():
     key = keys.master(3)
     n = 8 * (1 << 16) + 13
@@ -56,6 +66,7 @@ def test_words_cross_the_internal_chunks():
     assert keys.words(key, n).astype("<u8").tobytes() == stream
 
 
+@pytest.mark.usefixtures("implementation")
 def test_a_child_key_depends_on_its_index_and_not_on_how_many_there_are():
     key = keys.master(0)
     assert keys.split(key, 3) == keys.split(key, 7)[:3]
