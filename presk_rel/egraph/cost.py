@@ -91,13 +91,22 @@ class Work:
 
 @dataclass(slots=True)
 class CostModel:
-    """Costs at given dimensions."""
+    """Costs at given dimensions, with those of functions by name kept: what a fold costs is asked for at every level of
+    a nest. `stacked` are the stacks that their folds write (`folds.residuals`)."""
 
     modules: dict[str, ModuleDef]
     dims: dict[str, int]
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     _bytes: dict[Type, int] = field(default_factory=dict[Type, int])
     _seen: dict[int, tuple[Type, int]] = field(default_factory=dict[int, tuple[Type, int]])
+    _works: dict[str, Work] = field(init=False, default_factory=dict[str, Work])
+    stacked: dict[str, int] = field(init=False, default_factory=dict[str, int])
+
+    def learn(self, functions: Mapping[str, Function]) -> None:
+        """Functions that are new, or others than before."""
+        self.functions.update(functions)
+        self._works.clear()
+        self.stacked.clear()
 
     def length(self, form: Linear) -> int:
         """A length, rounded up where unbound dimensions make it no natural number."""
@@ -172,7 +181,10 @@ class CostModel:
         count, body = attrs[0], attrs[1]
         if not isinstance(count, Linear) or str(body) not in self.functions:
             return Work(1)
-        return self.function(self.functions[str(body)]).times(self.length(count))
+        name = str(body)
+        if name not in self._works:
+            self._works[name] = self.function(self.functions[name])
+        return self._works[name].times(self.length(count))
 
     def _arithmetic(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> Work:
         """The arithmetic of an operation, without launches and traffic."""

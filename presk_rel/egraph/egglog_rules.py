@@ -275,13 +275,23 @@ def rule_text(rule: Rule, number: int, ruleset: str, attributes: Attributes) -> 
     w.actions += [f"(subsume {w.whole})"] if rule.directed else []
     sorts = {w.variable[n]: sort_of(k) for n, k in kinds.items()}
     later = " ".join([*w.actions, *w.demands, *w.variable.values()])
-    query = staged(w.branches, w.facts, later, sorts, str(number))
+    growing = ruleset == "expand" and not w.demands  # a stage would wait for what only a whole match asks
+    query = staged(_nested(w.branches) if growing else w.branches, w.facts, later, sorts, str(number))
     represented = [f"(= r{w.variable[n]} (rp {w.variable[n]}))" for n, k in kinds.items() if k == "term"]
     forms = [f"(relation L{number} ({' '.join(mirror_sort(k) for k in kinds.values())}))", *query.forms]
     forms.append(_rule([*query.facts, *represented], w.actions, ruleset, f"R{number}"))
     if w.demands:
         forms.append(_rule([f for f in query.facts if "(of_" not in f], w.demands, "types", f"Q{number}"))
     return forms
+
+
+def _nested(branches: list[list[str]]) -> list[list[str]]:
+    """A pattern of one operation in another one, the inner one first and both again at the end: where all operations
+    have one operand in common, the planner would start with all pairs of them."""
+    if len(branches) > 1 or len(branches[0]) != 2:
+        return branches
+    outer, inner = branches[0]
+    return [[inner], [outer], [outer, inner]]
 
 
 def _rule(facts: list[str], actions: list[str], ruleset: str, name: str) -> str:

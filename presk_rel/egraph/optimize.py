@@ -244,7 +244,7 @@ class _Optimizer:
                 verify(smaller.program, "folds")
                 fresh = {n: f for n, f in smaller.program.functions.items() if n not in flat.functions}
                 flat = replace(flat, functions={**flat.functions, **fresh})
-                self.model.functions.update(fresh if found.parts else smaller.program.functions)
+                self.model.learn(fresh if found.parts else smaller.program.functions)
                 parts = parts_of(smaller.program, self.entry, terms)
                 new = {p.name: p.encoded for p in parts}
                 for c in smaller.changes:
@@ -297,7 +297,7 @@ class _Optimizer:
             gap = max(gap, extraction.gap)
             self.lap("extract")
             done[part.name] = self.result(part, closure, graph, extraction, model)
-            model.functions[part.name] = done[part.name].function
+            model.learn({part.name: done[part.name].function})
             self.lap("decode")
         return [done[p.name] for p in parts], gap
 

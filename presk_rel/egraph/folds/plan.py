@@ -38,7 +38,7 @@ class FoldPlan:
     """A fold in terms of its body (`Ref`s of it). `last` and `stacks` are the parts of its result that are read, `rep`
     the part that stands for each (`same-part`), `kept` those that are carried, `invariant` those that never change.
     `hoisted` are the invariant values that the new body takes as extras, `remaining` what it reads otherwise. `laws`
-    say what changes; none: the fold stays as it is."""
+    say what changes; none: the fold stays as it is. `all_laws` are those of the folds in its body too."""
 
     binding: Binding
     fold: Fold
@@ -51,25 +51,18 @@ class FoldPlan:
     hoisted: tuple[Ref, ...]
     remaining: Wanted
     laws: tuple[str, ...] = ()
-
-    @property
-    def all_laws(self) -> frozenset[str]:
-        """Those of the folds in its body too."""
-        return frozenset(self.laws).union(*(f.all_laws for f in self.body.folds.values()))
+    all_laws: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """What of a function is read, by the parameter or binding that it is a part of, and its folds by name."""
+    """What of a function is read, by the parameter or binding that it is a part of, and its folds by name. `changed`:
+    a fold in it, or in a body that it keeps, does."""
 
     view: View
     wanted: Wanted
     folds: Mapping[Var, FoldPlan]
-
-    @property
-    def changed(self) -> bool:
-        """Whether a fold in it, or in a body that it keeps, changes."""
-        return any(f.laws or f.body.changed for f in self.folds.values())
+    changed: bool = False
 
     def reads(self, b: Binding) -> list[Ref]:
         """What a binding reads when its fold, if it is one, is as planned."""
@@ -130,7 +123,8 @@ class Planner:
                 folds[b.name] = self._fold(view, b, b.op, frozenset(wanted[b.name]))
             if b.name in wanted:
                 _add(wanted, found.reads(b), ())
-        return replace(found, wanted={name: frozenset(paths) for name, paths in wanted.items()})
+        changed = any(f.laws or f.body.changed for f in folds.values())
+        return replace(found, wanted={name: frozenset(paths) for name, paths in wanted.items()}, changed=changed)
 
     def _fold(self, view: View, b: Binding, fold: Fold, results: frozenset[Path]) -> FoldPlan:
         body = self.view(fold.body)
@@ -161,7 +155,8 @@ class Planner:
             b, fold, tuple(last), tuple(stacks), rep, tuple(sorted(kept)), invariant, plan, hoisted, remaining
         )
         laws = _laws(view, found)
-        return replace(found, laws=(RECOMPUTE, *laws) if (view.function.name, b.name) in self.again else laws)
+        laws = (RECOMPUTE, *laws) if (view.function.name, b.name) in self.again else laws
+        return replace(found, laws=laws, all_laws=frozenset(laws).union(*(f.all_laws for f in plan.folds.values())))
 
 
 def fold_reads(view: View, plan: FoldPlan) -> list[Ref]:

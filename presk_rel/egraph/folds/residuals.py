@@ -85,7 +85,9 @@ def stacks(count: Linear, body: str, ty: Type, model: CostModel, *, scan: bool) 
     own = 0
     if scan and isinstance(ty, TupleOf):
         own = LAUNCH * len(paths(ty.items[1])) + 2 * BYTE * model.bytes(ty.items[1])
-    return own + model.length(count) * (stacking(model.functions[body], model) if body in model.functions else 0)
+    if body in model.functions and body not in model.stacked:
+        model.stacked[body] = stacking(model.functions[body], model)
+    return own + model.length(count) * model.stacked.get(body, 0)
 
 
 def kept_residuals(view: View, bodies: Mapping[str, View]) -> list[Kept]:

@@ -56,6 +56,7 @@ class _Maker:
     names: Fresh
     made: dict[str, Function] = field(default_factory=dict[str, Function])
     changes: list[Change] = field(default_factory=list[Change])
+    bodies: dict[object, str] = field(default_factory=dict[object, str])
 
     def keep(self, name: str, plan: FunctionPlan) -> None:
         """Write a function that keeps its name and signature."""
@@ -69,7 +70,15 @@ class _Maker:
         self.made[name] = replace(function, bindings=tuple(w.bindings), ret=ret)
 
     def body(self, plan: FoldPlan, stacked: list[list[Ref]], extras: list[list[Ref]]) -> str:
-        """Write the body of a new fold: its parameters in order, each for the old body's refs."""
+        """Write the body of a new fold: its parameters in order, each for the old body's refs. Folds that are made
+        alike share one: in a nest there would be twice as many at each level of two."""
+        refs = (tuple(map(tuple, stacked)), tuple(map(tuple, extras)), plan.hoisted)
+        key = (plan.fold.body, plan.kept, plan.invariant, tuple(plan.rep.items()), refs)
+        if key not in self.bodies:
+            self.bodies[key] = self.new_body(plan, stacked, extras)
+        return self.bodies[key]
+
+    def new_body(self, plan: FoldPlan, stacked: list[list[Ref]], extras: list[list[Ref]]) -> str:
         old = plan.body.view
         function = old.function
         name = self.names.like(f"{plan.fold.body.removesuffix(AGAIN)}'")
