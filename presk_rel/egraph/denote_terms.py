@@ -23,8 +23,7 @@ from presk_rel.elab.ty import (
     Shape,
     TupleOf,
     Type,
-    field_names,
-    field_type,
+    field_types,
 )  # fmt: skip
 from presk_rel.smt.linear import Linear
 
@@ -147,10 +146,8 @@ class Terms:
         """The value of a type, made leaf by leaf from its path and type."""
         match ty:
             case Params(instance):
-                types = [(n, field_type(modules, instance, n)) for n in field_names(modules, instance)]
-                return Branch(
-                    tuple((n, self.leaves_of(modules, t, leaf, f"{path}.{n}")) for n, t in types if t is not None)
-                )
+                types = field_types(modules, instance)
+                return Branch(tuple((n, self.leaves_of(modules, t, leaf, f"{path}.{n}")) for n, t in types.items()))
             case TupleOf(items):
                 return Branch(
                     tuple((str(i), self.leaves_of(modules, t, leaf, f"{path}.{i}")) for i, t in enumerate(items))

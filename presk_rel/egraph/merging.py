@@ -22,7 +22,7 @@ from presk_rel.egraph.extract import Choice, Choices, extract
 from presk_rel.egraph.fusion.roles import ROLES
 from presk_rel.egraph.language import INPUT, Terms
 from presk_rel.egraph.merging_laws import Laws, Ways
-from presk_rel.egraph.places import WAYS, Place, lies, offset
+from presk_rel.egraph.places import WAYS, Layout, Place
 from presk_rel.egraph.products import Product, lengths, product
 from presk_rel.egraph.proof import TermId
 from presk_rel.egraph.rules.merging import MOST
@@ -73,6 +73,10 @@ class _Merger:
         default_factory=dict[frozenset[TermId], tuple[TermId, ...]]
     )
     epilogue: set[TermId] = field(default_factory=set[TermId])
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layout = Layout(self.model.modules, self.model.items)
 
     def propose(self, root: TermId) -> None:
         """Find the groups, sums first: their order is that of others too."""
@@ -120,7 +124,7 @@ class _Merger:
     def start(self, t: TermId) -> tuple[str, int] | None:
         """The buffer that a leaf of a tree is in, and where."""
         found = self.place.get(t)
-        at = None if found is None else offset(found, self.model.modules, self.model.items)
+        at = None if found is None else self.layout.offset(found)
         return None if found is None or at is None else (repr(found.root), at[0])
 
     # ------------------------------------------------------------------------------------------------ finding
@@ -282,7 +286,7 @@ class _Merger:
 
     def lies(self, parts: Sequence[TermId]) -> bool:
         """Whether a stack is there already."""
-        return lies([self.place.get(a) for a in parts], self.model.modules, self.model.items)
+        return self.layout.lies([self.place.get(a) for a in parts])
 
     def rebuilt(self, root: TermId, chosen: dict[TermId, TermId]) -> TermId:
         """The term of what was chosen."""

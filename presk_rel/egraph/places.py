@@ -6,11 +6,11 @@ Tensors at equal distances in one buffer are a stack already: `stack_params` of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from presk_rel.core.ir import Attr, Function, Prim, Var
-from presk_rel.elab.ty import Axis, ModuleDef, Params, Real, Shape, Stacked, Type, field_names, field_type
+from presk_rel.elab.ty import Axis, Instance, ModuleDef, Params, Real, Shape, Stacked, Type, field_types
 from presk_rel.smt.linear import Linear
 
 Entries = Callable[[Type], int]
@@ -48,46 +48,69 @@ class _Offset:
     leaf_entries: int
 
 
-def offset(place: Place, modules: dict[str, ModuleDef], entries: Entries) -> tuple[int, int] | None:
-    """Where a tensor of a tree starts in the tree's buffer, and its entries; None for what is no tensor of a tree."""
-    if not isinstance(place.type, Params):
-        return None
-    found = _offset(place.type, place.way, modules, entries)
-    return None if found is None else (found.tree + found.leaf, found.entries)
+@dataclass(slots=True)
+class Layout:
+    """Where the fields of the trees of a program lie. Each tree's fields are counted once."""
 
+    modules: dict[str, ModuleDef]
+    entries: Entries
+    _known: dict[Instance, dict[str, tuple[int, Type]]] = field(
+        default_factory=dict[Instance, dict[str, tuple[int, Type]]]
+    )
 
-def _offset(ty: Type, way: tuple[Step, ...], modules: dict[str, ModuleDef], entries: Entries) -> _Offset | None:
-    if not way:
-        return _Offset(0, 0, entries(ty), entries(ty)) if isinstance(ty, Real) else None
-    (op, which), rest = way[0], way[1:]
-    match ty:
-        case Real(Shape(None, axes)) if op == "slice_params" and axes:
-            return _sliced(axes[0].length, Real(Shape(None, axes[1:])), which, rest, modules, entries)
-        case Params(Stacked(count, inner)) if op == "slice_params":
-            return _sliced(count, Params(inner), which, rest, modules, entries)
-        case Params(instance) if op == "field":
+    def offset(self, place: Place) -> tuple[int, int] | None:
+        """Where a tensor of a tree starts in the tree's buffer, and its entries; None for what is no tensor of a
+        tree."""
+        if not isinstance(place.type, Params):
+            return None
+        found = self._offset(place.type, place.way)
+        return None if found is None else (found.tree + found.leaf, found.entries)
+
+    def lies(self, places: Iterable[Place | None]) -> bool:
+        """Whether tensors lie at equal distances, in this order."""
+        known: list[tuple[object, int, int]] = []
+        for place in places:
+            at = None if place is None else self.offset(place)
+            if place is None or at is None:
+                return False
+            known.append((place.root, *at))
+        return distance(known) is not None
+
+    def _fields(self, instance: Instance) -> dict[str, tuple[int, Type]]:
+        """The entries before each field, and its type."""
+        if instance not in self._known:
             before = 0
-            for field in field_names(modules, instance):
-                part = field_type(modules, instance, field)
-                if part is None or field == which:
-                    found = None if part is None else _offset(part, rest, modules, entries)
-                    return None if found is None else replace(found, tree=before + found.tree)
-                before += entries(part)
-            return None
-        case _:
-            return None
+            found: dict[str, tuple[int, Type]] = {}
+            for name, ty in field_types(self.modules, instance).items():
+                found[name] = (before, ty)
+                before += self.entries(ty)
+            self._known[instance] = found
+        return self._known[instance]
 
+    def _offset(self, ty: Type, way: tuple[Step, ...]) -> _Offset | None:
+        if not way:
+            return _Offset(0, 0, self.entries(ty), self.entries(ty)) if isinstance(ty, Real) else None
+        (op, which), rest = way[0], way[1:]
+        match ty:
+            case Real(Shape(None, axes)) if op == "slice_params" and axes:
+                return self._sliced(axes[0].length, Real(Shape(None, axes[1:])), which, rest)
+            case Params(Stacked(count, inner)) if op == "slice_params":
+                return self._sliced(count, Params(inner), which, rest)
+            case Params(instance) if op == "field" and str(which) in self._fields(instance):
+                before, part = self._fields(instance)[str(which)]
+                found = self._offset(part, rest)
+                return None if found is None else replace(found, tree=before + found.tree)
+            case _:
+                return None
 
-def _sliced(
-    count: Linear, ty: Type, index: Attr, way: tuple[Step, ...], modules: dict[str, ModuleDef], entries: Entries
-) -> _Offset | None:
-    """In slice `index` of a stack, each leaf of which is a stack."""
-    found = _offset(ty, way, modules, entries)
-    if found is None:
-        return None
-    times = entries(Real(Shape(None, (Axis(None, count),))))
-    size = found.leaf_entries
-    return _Offset(times * found.tree, found.leaf + _number(index) * size, found.entries, times * size)
+    def _sliced(self, count: Linear, ty: Type, index: Attr, way: tuple[Step, ...]) -> _Offset | None:
+        """In slice `index` of a stack, each leaf of which is a stack."""
+        found = self._offset(ty, way)
+        if found is None:
+            return None
+        times = self.entries(Real(Shape(None, (Axis(None, count),))))
+        size = found.leaf_entries
+        return _Offset(times * found.tree, found.leaf + _number(index) * size, found.entries, times * size)
 
 
 def _number(index: Attr) -> int:
@@ -107,6 +130,7 @@ def lying_stacks(function: Function, modules: dict[str, ModuleDef], entries: Ent
     """The bindings that stack tensors which lie so already."""
     if not any(isinstance(b.op, Prim) and b.op.op == "stack_params" for b in function.bindings):
         return frozenset()
+    layout = Layout(modules, entries)
     places: dict[Var, Place] = {p.name: Place(p.name, p.type) for p in function.params}
     found: set[Var] = set()
     for b in function.bindings:
@@ -115,17 +139,6 @@ def lying_stacks(function: Function, modules: dict[str, ModuleDef], entries: Ent
         if b.op.op in WAYS and b.op.args[0] in places:
             inner = places[b.op.args[0]].inside(b.op.op, b.op.attrs, b.type)
             places |= {b.name: inner} if inner is not None else {}
-        elif b.op.op == "stack_params" and lies([places.get(v) for v in b.op.args], modules, entries):
+        elif b.op.op == "stack_params" and layout.lies([places.get(v) for v in b.op.args]):
             found.add(b.name)
     return frozenset(found)
-
-
-def lies(places: Iterable[Place | None], modules: dict[str, ModuleDef], entries: Entries) -> bool:
-    """Whether tensors lie at equal distances, in this order."""
-    known: list[tuple[object, int, int]] = []
-    for place in places:
-        at = None if place is None else offset(place, modules, entries)
-        if place is None or at is None:
-            return False
-        known.append((place.root, *at))
-    return distance(known) is not None

@@ -276,15 +276,30 @@ def field_type(modules: dict[str, ModuleDef], instance: Instance, name: str) -> 
             return next((_at(f, env) for f in definition.fields if f.name == name), None)
         case Stacked(count, inner):
             below = field_type(modules, inner, name)
-            match below:
-                case None:
-                    return None
-                case Real(shape):
-                    return Real(shape.with_axes((Axis(None, count), *shape.axes)))
-                case Params(sub):
-                    return Params(Stacked(count, sub))
+            return None if below is None else _stacked(count, below)
         case Composed(outer, inner):
             return {"outer": Params(outer), "inner": Params(inner)}.get(name)
+
+
+def field_types(modules: dict[str, ModuleDef], instance: Instance) -> dict[str, Real | Params]:
+    """The types of all fields of a parameter tree by name, in declaration order, in one pass."""
+    match instance:
+        case Applied(module, args):
+            definition = modules[module]
+            env = dict(zip(definition.dims, args, strict=True))
+            return {f.name: _at(f, env) for f in definition.fields}
+        case Stacked(count, inner):
+            return {n: _stacked(count, ty) for n, ty in field_types(modules, inner).items()}
+        case Composed(outer, inner):
+            return {"outer": Params(outer), "inner": Params(inner)}
+
+
+def _stacked(count: Linear, ty: Real | Params) -> Real | Params:
+    match ty:
+        case Real(shape):
+            return Real(shape.with_axes((Axis(None, count), *shape.axes)))
+        case Params(sub):
+            return Params(Stacked(count, sub))
 
 
 def _at(field: Field, env: dict[str, Linear]) -> Real | Params:
@@ -309,12 +324,10 @@ def field_names(modules: dict[str, ModuleDef], instance: Instance) -> tuple[str,
 def leaves(modules: dict[str, ModuleDef], instance: Instance) -> list[tuple[str, Real]]:
     """Every tensor of a parameter tree with its path (`blocks.attn.wq.w`), in declaration order."""
     out: list[tuple[str, Real]] = []
-    for name in field_names(modules, instance):
-        match field_type(modules, instance, name):
-            case Real() as ty:
+    for name, ty in field_types(modules, instance).items():
+        match ty:
+            case Real():
                 out.append((name, ty))
             case Params(sub):
-                out.extend((f"{name}.{path}", ty) for path, ty in leaves(modules, sub))
-            case None:
-                raise KeyError(name)
+                out.extend((f"{name}.{path}", below) for path, below in leaves(modules, sub))
     return out

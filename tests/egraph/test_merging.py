@@ -14,7 +14,7 @@ from presk_rel.core.ir import Function, Prim, Program
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.cost import CostModel
 from presk_rel.egraph.optimize import Optimized, optimize
-from presk_rel.egraph.places import Place, distance, lying_stacks, offset
+from presk_rel.egraph.places import Layout, Place, distance, lying_stacks
 from presk_rel.egraph.proof import RuleStep
 from presk_rel.egraph.rules import FAMILIES, RULES
 from presk_rel.egraph.rules.merging import MOST
@@ -311,16 +311,16 @@ def test_torch_runs_slice_by_slice_what_no_plan_merges(name: str):
 def test_where_the_leaves_of_stacks_of_trees_lie():
     """Every leaf of a stack of trees is a stack: slice 1 of b is behind all of a, and behind slice 0."""
     modules = read(TREE + "fn f{D}(p : params P{D}) -> params P{D} {\n  return p\n}\n").modules
-    entries = CostModel(modules, {"D": 3}).items
+    layout = Layout(modules, CostModel(modules, {"D": 3}).items)
     inner = Applied("P", (symbol("D"),))
     way = (("slice_params", constant(1)), ("field", "b"))
-    assert offset(Place("p", Params(Stacked(constant(5), inner)), way), modules, entries) == (5 * 9 + 9, 9)
-    assert offset(Place("p", Params(Stacked(constant(5), inner)), way[::-1]), modules, entries) == (5 * 9 + 9, 9)
+    assert layout.offset(Place("p", Params(Stacked(constant(5), inner)), way)) == (5 * 9 + 9, 9)
+    assert layout.offset(Place("p", Params(Stacked(constant(5), inner)), way[::-1])) == (5 * 9 + 9, 9)
     twice = Stacked(constant(2), Stacked(constant(5), inner))
     deeper = (("slice_params", constant(1)), *way)
-    assert offset(Place("p", Params(twice), deeper), modules, entries) == (10 * 9 + 5 * 9 + 9, 9)
-    assert offset(Place("p", Params(inner), (("field", "c"),)), modules, entries) == (18, 9)
-    assert offset(Place("p", Params(inner)), modules, entries) is None
+    assert layout.offset(Place("p", Params(twice), deeper)) == (10 * 9 + 5 * 9 + 9, 9)
+    assert layout.offset(Place("p", Params(inner), (("field", "c"),))) == (18, 9)
+    assert layout.offset(Place("p", Params(inner))) is None
 
 
 def test_equal_distances():
