@@ -22,9 +22,10 @@ class Limits:
     in one step. `places` bounds the instances that move factors back inwards, `compared` the choices that extraction
     compares, `entries` those of the tables by which it solves what is narrow, `searched` the edges that are looked
     through for short proofs. `sums` are the terms and steps of sums that are put in order, `rewrites` the steps of
-    recognition and of long chains, `priced` the bindings that are looked through to decide what folds keep. `solver` is
-    the deterministic time of CP-SAT for choices of a large program, in its seconds. `terms` bounds what is loaded at
-    all: a larger program stays as it is. `seconds`, of the user, bound all phases together."""
+    recognition and of long chains, `planned` the bindings that are looked through to make folds smaller, `priced`
+    those to decide what they keep. `solver` is the deterministic time of CP-SAT for choices of a large program, in its
+    seconds. `terms` bounds what is loaded at all: a larger program stays as it is. `seconds`, of the user, bound all
+    phases together."""
 
     e_nodes: int = 10_000
     instances: int = 20_000
@@ -40,7 +41,8 @@ class Limits:
     terms: int = 1_000_000
     sums: int = 200_000
     rewrites: int = 20_000
-    priced: int = 2_000_000
+    priced: int = 1_000_000
+    planned: int = 2_000_000
     entries: int = 100_000_000
     seconds: float | None = None
 
@@ -53,8 +55,8 @@ FUNCTIONS = 3
 """What all functions of a program together get of the solver, as many times as one of them."""
 
 
-class OutOfTime(Exception):
-    """The user's seconds are over in a phase of which half is no use. Caught in `optimize`."""
+class OutOfBudget(Exception):
+    """A limit is met in a phase of which half is no use. Caught in `optimize`."""
 
     def __init__(self, phase: str) -> None:
         super().__init__(phase)
@@ -75,17 +77,20 @@ class Budget:
     sums: int
     rewrites: int
     priced: int
+    planned: int
     entries: int
     cuts: list[str] = field(default_factory=list[str])
 
     @staticmethod
     def of(limits: Limits, size: int = 0) -> Budget:
         """For a program of this many terms."""
-        compared, places, searched, sums, rewrites, priced = (
+        compared, places, searched, sums, rewrites, priced, planned = (
             max(n, 20 * limits.times * size) for n in _growing(limits)
         )
         solver = FUNCTIONS * limits.solver
-        return Budget(limits, monotonic(), solver, compared, places, searched, sums, rewrites, priced, limits.entries)
+        return Budget(
+            limits, monotonic(), solver, compared, places, searched, sums, rewrites, priced, planned, limits.entries
+        )
 
     def cut(self, what: str) -> None:
         """Note, once, what was cut short."""
@@ -101,9 +106,9 @@ class Budget:
         return True
 
     def watch(self, phase: str, part: float = SEARCHING) -> None:
-        """OutOfTime if this part of the user's seconds is over."""
+        """OutOfBudget if this part of the user's seconds is over."""
         if self.late(part):
-            raise OutOfTime(phase)
+            raise OutOfBudget(phase)
 
     def seconds_left(self, part: float = WHOLE) -> float | None:
         """Until this part of the user's seconds is over; None where there are none."""
@@ -112,4 +117,4 @@ class Budget:
 
 
 def _growing(limits: Limits) -> tuple[int, ...]:
-    return limits.compared, limits.places, limits.searched, limits.sums, limits.rewrites, limits.priced
+    return limits.compared, limits.places, limits.searched, limits.sums, limits.rewrites, limits.priced, limits.planned

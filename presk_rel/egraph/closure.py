@@ -249,7 +249,7 @@ class Closure:
 
     def explain(self, a: TermId, b: TermId) -> list[Lemma]:
         """Lemmas, each after those it needs; the last is `a = b`. ValueError if they are not equal,
-        OutOfTime if the user's seconds are over."""
+        OutOfBudget if the user's seconds are over."""
         if not self.equal(a, b):
             raise ValueError(f"terms {a} and {b} are not equal")
         done: set[tuple[TermId, TermId]] = set()

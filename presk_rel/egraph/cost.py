@@ -104,6 +104,8 @@ class CostModel:
 
     def learn(self, functions: Mapping[str, Function]) -> None:
         """Functions that are new, or others than before."""
+        if all(self.functions.get(name) == f for name, f in functions.items()):
+            return
         self.functions.update(functions)
         self._works.clear()
         self.stacked.clear()
@@ -181,10 +183,23 @@ class CostModel:
         count, body = attrs[0], attrs[1]
         if not isinstance(count, Linear) or str(body) not in self.functions:
             return Work(1)
-        name = str(body)
-        if name not in self._works:
-            self._works[name] = self.function(self.functions[name])
-        return self._works[name].times(self.length(count))
+        for name in self.nested(str(body)) if str(body) not in self._works else ():
+            if name not in self._works:
+                self._works[name] = self.function(self.functions[name])
+        return self._works[str(body)].times(self.length(count))
+
+    def nested(self, body: str) -> list[str]:
+        """The bodies of folds under one, those inside first, and itself."""
+        order: dict[str, None] = {}
+        stack = [(body, False)]
+        while stack:
+            name, ready = stack.pop()
+            if ready:
+                order.setdefault(name)
+            elif name not in order and name in self.functions:
+                below = {b.op.body for b in self.functions[name].bindings if isinstance(b.op, Fold)}
+                stack += [(name, True), *((n, False) for n in sorted(below))]
+        return list(order)
 
     def _arithmetic(self, op: str, attrs: tuple[Attr, ...], read: tuple[Type, ...], result: Type) -> Work:
         """The arithmetic of an operation, without launches and traffic."""

@@ -15,7 +15,7 @@ from time import perf_counter
 from presk_rel.core.ir import Function, Program
 from presk_rel.core.verify import verify
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.budget import WHOLE, Budget, Limits, OutOfTime
+from presk_rel.egraph.budget import WHOLE, Budget, Limits, OutOfBudget
 from presk_rel.egraph.chains import shortened
 from presk_rel.egraph.choices import Weights, choices_of, chosen_terms, loaded_args, nodes_of
 from presk_rel.egraph.closure import Closure
@@ -149,12 +149,12 @@ class _Optimizer:
         closure = Closure(terms, self.budget)
         try:
             return self.optimized(given, terms, closure)
-        except OutOfTime as late:
+        except OutOfBudget as late:
             self.budget.cut(late.phase)
             return self.finished(given, closure, [_Result(part, part.function, None) for part in given], gap=1.0)
 
     def optimized(self, given: list[Part], terms: Terms, closure: Closure) -> Optimized:
-        """The best program found; OutOfTime if not even its proof can be written."""
+        """The best program found; OutOfBudget if not even its proof can be written."""
         folds = self.with_smaller_folds(given, terms, closure)
         canonicalize(terms, closure, 0)
         if len(terms) > self.budget.limits.terms:
@@ -169,13 +169,13 @@ class _Optimizer:
         self.lap("recognise")
         try:
             return self.searched(given, terms, closure, folds)
-        except OutOfTime as late:
+        except OutOfBudget as late:
             self.budget.cut(late.phase)
             results = [self.kept(part, closure, part.root, self.model) for part in folds.parts]
             return self.finished(given, closure, results, gap=1.0)
 
     def searched(self, given: list[Part], terms: Terms, closure: Closure, folds: Folds) -> Optimized:
-        """The best program that the e-graph knows; OutOfTime if that is not known in time."""
+        """The best program that the e-graph knows; OutOfBudget if that is not known in time."""
         leaves = [t for part in (*folds.parts, *folds.others) for t in part.spine.leaves]
         sums = shortened(terms, closure, leaves, self.rules, normal_sums(terms, closure))
         if self.contracts:
@@ -232,13 +232,18 @@ class _Optimizer:
 
     def with_smaller_folds(self, given: list[Part], terms: Terms, closure: Closure) -> Folds:
         """The functions with their folds as small as can be, for every way to keep residuals, with what proves it in
-        the closure."""
+        the closure. Where that is too much to find out, the folds stay as they are."""
         functions = {p.name: p.function for p in given}
         flat, found = self.flat, Folds([], [], [], set())
         old = {p.name: p.encoded for p in given}
         for way in self.ways:
             again = way or Recomputed(functions, frozenset())
-            smaller = smaller_folds(flat, self.entry, again.functions, again.folds)
+            try:
+                smaller = smaller_folds(flat, self.entry, again.functions, again.folds, self.budget)
+            except OutOfBudget as spent:
+                self.budget.cut(spent.phase)
+                found.add([] if found.parts else given)
+                return found
             parts = given
             if smaller is not None:
                 verify(smaller.program, "folds")

@@ -76,7 +76,7 @@ class _Writer:
 
 def write_proof(entry: str, encoded: Encoded, closure: Closure, end: TermId, names: Mapping[TermId, str]) -> Proof:
     """The proof that the function computes `end`. `names` are those of bindings. ValueError if the closure does not
-    hold for it, OutOfTime if the user's seconds are over."""
+    hold for it, OutOfBudget if the user's seconds are over."""
     start = encoded.root
     writer = _Writer(encoded)
     first = writer.term(start)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from presk_rel.core.ir import Binding, Fold, Function, Prim, Var, operands
 from presk_rel.core.prims import PRIMS
+from presk_rel.egraph.budget import Budget, Limits, OutOfBudget
 from presk_rel.egraph.folds.views import Parts, Path, Ref, View
 from presk_rel.elab.ty import Type
 from presk_rel.smt.linear import Linear
@@ -19,6 +20,9 @@ AGAIN = "'again"
 """How the name of a body ends that computes residuals again (`folds.residuals`) before it is made smaller."""
 
 RECOMPUTE = "fold.recompute"
+
+DEEPEST = 100
+"""Folds in bodies of folds that are looked into: as many as parameter trees have levels at most."""
 
 Wanted = Mapping[Var, frozenset[Path]]
 """Parts that are read, by the parameter or binding whose parts they are."""
@@ -87,10 +91,13 @@ def _add(found: dict[Var, set[Path]], refs: Iterable[Ref], stops: Collection[Ref
 
 @dataclass(slots=True)
 class Planner:
-    """Plans the functions of a program; each once for what is read of its result."""
+    """Plans the functions of a program; each once for what is read of its result. OutOfBudget if they are too many, or
+    nest too deeply."""
 
     functions: Mapping[str, Function]
     again: frozenset[tuple[str, Var]] = frozenset()
+    budget: Budget = field(default_factory=lambda: Budget.of(Limits()))
+    _depth: int = 0
     _views: dict[str, View] = field(default_factory=dict[str, View])
     _known: dict[tuple[str, frozenset[Path]], FunctionPlan] = field(
         default_factory=dict[tuple[str, frozenset[Path]], FunctionPlan]
@@ -107,10 +114,17 @@ class Planner:
         return self.plan(name, frozenset(view.parts[view.function.ret]))
 
     def plan(self, name: str, results: frozenset[Path]) -> FunctionPlan:
-        """The plan where these parts of the result are read. (Folds nest as deep as functions in a program's text.)"""
+        """The plan where these parts of the result are read."""
         key = (name, results)
         if key not in self._known:
-            self._known[key] = self._plan(self.view(name), results)
+            view = self.view(name)
+            self.budget.planned -= len(view.function.bindings)
+            self.budget.watch("folds")
+            if self.budget.planned <= 0 or self._depth > DEEPEST:
+                raise OutOfBudget("folds")
+            self._depth += 1
+            self._known[key] = self._plan(view, results)
+            self._depth -= 1
         return self._known[key]
 
     def _plan(self, view: View, results: frozenset[Path]) -> FunctionPlan:
@@ -142,7 +156,7 @@ class Planner:
         )
         types = {p: (view.type_of(read[p]), body.type_of((acc, p)), body.type_of(after[p])) for p in after}
         rep = _representatives(before, after, acc, types)
-        kept = {rep[p] for p in (*last, *stacks) if p not in invariant}
+        kept = _carried(body, acc, rep, invariant, {rep[p] for p in (*last, *stacks) if p not in invariant})
         while True:
             plan = self.plan(fold.body, frozenset(kept))
             more = {rep[p] for p in plan.wanted.get(acc, ()) if p not in invariant} | kept
@@ -186,6 +200,25 @@ def body_operands(view: View, plan: FoldPlan, wanted: Wanted) -> tuple[Operands,
                 own = (param.name, path)
                 into.setdefault((view.parts[operand][path], plan.body.view.type_of(own)), []).append(own)
     return stacked, extras
+
+
+def _carried(body: View, acc: Var, rep: Mapping[Path, Path], invariant: frozenset[Path], kept: set[Path]) -> set[Path]:
+    """These parts of an accumulator and all that the body reads for them, where it has no fold in it: what is read for
+    a part of a fold's result is not known before that fold is planned."""
+    if any(isinstance(b.op, Fold) for b in body.function.bindings):
+        return kept
+    results = body.parts[body.function.ret]
+    found, seen = set(kept), set[Var]()
+    waiting = [results[p] for p in sorted(kept)]
+    while waiting:
+        base, path = waiting.pop()
+        if base == acc and path not in invariant and rep[path] not in found:
+            found.add(rep[path])
+            waiting.append(results[rep[path]])
+        if base in body.bindings and base not in seen:
+            seen.add(base)
+            waiting += body.read(body.bindings[base])
+    return found
 
 
 def _representatives(before: Parts, after: Parts, acc: Var, types: Mapping[Path, object]) -> dict[Path, Path]:

@@ -85,8 +85,9 @@ def stacks(count: Linear, body: str, ty: Type, model: CostModel, *, scan: bool) 
     own = 0
     if scan and isinstance(ty, TupleOf):
         own = LAUNCH * len(paths(ty.items[1])) + 2 * BYTE * model.bytes(ty.items[1])
-    if body in model.functions and body not in model.stacked:
-        model.stacked[body] = stacking(model.functions[body], model)
+    for name in model.nested(body) if body not in model.stacked else ():
+        if name not in model.stacked:
+            model.stacked[name] = stacking(model.functions[name], model)
     return own + model.length(count) * model.stacked.get(body, 0)
 
 
@@ -294,6 +295,7 @@ class _Price:
     times: int
     parts: list[Kept]
     known: dict[frozenset[Kept], int] = field(default_factory=dict[frozenset[Kept], int])
+    works: dict[Var, Work] = field(default_factory=dict[Var, Work])
 
     def of(self, again: frozenset[Kept]) -> int:
         if again not in self.known:
@@ -334,8 +336,11 @@ class _Price:
         view, total = self.source.view, Work()
         for b in view.function.bindings:
             if b.name in needed:
-                name, attrs = operation(b.op)
-                total += self.model.work(name, attrs, tuple(view.types[v] for v in operands(b.op)), b.type)
+                if b.name not in self.works:
+                    name, attrs = operation(b.op)
+                    read = tuple(view.types[v] for v in operands(b.op))
+                    self.works[b.name] = self.model.work(name, attrs, read, b.type)
+                total += self.works[b.name]
         return total
 
     def improved(self, start: frozenset[Kept], free: tuple[Kept, ...]) -> frozenset[Kept]:

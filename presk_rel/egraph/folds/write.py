@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from presk_rel.core.ir import Binding, Fold, Function, Op, Param, Prim, Program, Var, operands
 from presk_rel.core.names import Fresh
 from presk_rel.diagnostics import PreskBug
+from presk_rel.egraph.budget import Budget, Limits
 from presk_rel.egraph.folds.laws import FOLD_LAWS
 from presk_rel.egraph.folds.plan import AGAIN, FoldPlan, FunctionPlan, Planner, body_operands
 from presk_rel.egraph.folds.views import Path, Ref, View
@@ -36,12 +37,16 @@ class Smaller:
 
 
 def smaller_folds(
-    program: Program, entry: str, functions: Mapping[str, Function], again: Collection[tuple[str, Var]] = ()
+    program: Program,
+    entry: str,
+    functions: Mapping[str, Function],
+    again: Collection[tuple[str, Var]] = (),
+    budget: Budget | None = None,
 ) -> Smaller | None:
     """The program in which the folds of `entry`, of these flat functions, are as small as they can be; None where they
     are. A body that changes gets a new name. In the folds `again`, of a function and by name, the functions differ from
-    those of the program already, by `fold.recompute`."""
-    planner = Planner(functions, frozenset(again))
+    those of the program already, by `fold.recompute`. OutOfBudget if that is too much to find out."""
+    planner = Planner(functions, frozenset(again), budget or Budget.of(Limits()))
     plan = planner.whole(entry)
     if not plan.changed:
         return None
