@@ -116,6 +116,8 @@ def softmaxes(rule: Rule, rng: random.Random, *operands: str) -> dict[str, Any]:
     row = tensor(*((a.name, int(a.length.const)) for a in found["x"].shape.axes if a.name != "a"))
     if "(type c d)" in rule.conditions:
         found["c"] = row
+    if "(type c s)" in rule.conditions:
+        found["c"] = SCALAR_REAL
     return found | {"d": row, "z": found["x"]}
 
 

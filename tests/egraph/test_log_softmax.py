@@ -50,16 +50,28 @@ FORMS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         "x : X, i : I",
         "0 - sum(one_hot(i) * log(softmax(axis vocab, x)))",
         "cross_entropy",
-        (),
+        ("broadcast_like", "const", "cross_entropy_vjp", "zeros"),
+    ),
+    "picked-mean": (
+        "x : X, i : I",
+        "0 - mean(sum(axis vocab, one_hot(i) * log(softmax(axis vocab, x))))",
+        "cross_entropy",
+        ("const", "cross_entropy_vjp", "mean_vjp", "zeros"),
     ),
     "picked-by-row": (
         "x : X, i : I",
         "sum(sum(axis vocab, one_hot(i) * (x - log(sum(axis vocab, exp(x))))))",
         "cross_entropy",
-        (),
+        ("broadcast_like", "const", "cross_entropy_vjp", "zeros"),
+    ),
+    "picked-weighted": (
+        "x : X, i : I, m : R",
+        "0 - sum(m * sum(axis vocab, one_hot(i) * (x - log(sum(axis vocab, exp(x))))))",
+        "cross_entropy",
+        ("cross_entropy_vjp",),
     ),
 }
-"""Parameters, the form, what it is recognised as, and the operations of the gradient in x (none: not said)."""
+"""Parameters, the form, what it is recognised as, and the operations of the gradient in x."""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +85,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     lines.append("fn value(x : X, i : I) -> ℝ[] = mean(cross_entropy(x, i))\n")
     lines.append("fn gradient(x : X, i : I) -> X = grad(λ x. value(x, i))(x)\n")
     lines.append("fn both(x : X, i : I) -> (ℝ[], X) = (value(x, i), grad(λ x. value(x, i))(x))\n")
+    lines.append("fn picked_mean_both(x : X, i : I) -> (ℝ[], X) = (picked_mean(x, i), picked_mean_grad(x, i))\n")
     path = tmp_path_factory.mktemp("forms") / "forms.psk"
     Path(path).write_text("".join(lines), encoding="utf-8")
     return Session(str(path))
@@ -103,11 +116,16 @@ def test_a_form_is_recognised(session: Session, name: str) -> None:
     agree(session, entry)
 
 
-@pytest.mark.parametrize("name", [n for n in FORMS if FORMS[n][3]])
+@pytest.mark.parametrize("name", FORMS)
 def test_its_gradient_is_recognised(session: Session, name: str) -> None:
     entry = f"{name.replace('-', '_')}_grad"
     assert sorted(operations(session, entry)) == sorted(FORMS[name][3])
     agree(session, entry)
+
+
+def test_products_with_one_hot_cost_what_cross_entropy_does(session: Session) -> None:
+    assert session.launches("picked_mean_grad", {"B": 4})[1] == session.launches("gradient", {"B": 4})[1] == 3
+    assert session.launches("picked_mean_both", {"B": 4})[1] == session.launches("both", {"B": 4})[1] == 5
 
 
 def test_value_and_gradient_share_the_logarithms(session: Session) -> None:

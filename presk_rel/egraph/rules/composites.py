@@ -264,6 +264,24 @@ _SOFTMAXES = (
             ),
         )
     ),
+    *(
+        _softmax(
+            f"cross_entropy.adjoint-{name}",
+            f"(log_softmax_vjp :type t :axis a (mul :type t {spread} (one_hot :type h i)) {_LOGS})",
+            f"(cross_entropy_vjp (neg :type d {row}) x i)",
+            (*_ONE_HOT, *more),
+            "c · h - softmax x · Σ c · h = c · (h - softmax x), where h has a 1 at i and sums to 1",
+        )
+        for name, spread, row, more in (
+            ("one-hot", "(broadcast_like :type t :axis a c z)", "c", ("(type c d)",)),
+            (
+                "one-hots",
+                "(broadcast_like :type t c z)",
+                "(broadcast_like :type d c (sum :type d :axis a x))",
+                ("(type c s)", "(scalar-type s)"),
+            ),
+        )
+    ),
 )
 
 RULES: tuple[Rule, ...] = (

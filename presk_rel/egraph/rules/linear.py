@@ -45,6 +45,17 @@ def _scaling(name: str, pattern: str, kind: str) -> Rule:
     )
 
 
+def _negation(name: str, pattern: str, kind: str) -> Rule:
+    """`f(-x) = -f(x)`, of what is smaller. (Of sums, contractions are read through signs.)"""
+    return Rule(
+        f"{name}.neg-out",
+        _of(pattern, "(neg :type u x)"),
+        f"(neg {_of(pattern, 'x', 't')})",
+        ("(type x u)", "(type root t)", "(real x)"),
+        f"{kind} is linear: f(-x) = -f(x)",
+    )
+
+
 def _additivity(name: str, pattern: str, kind: str, op: str, sign: str) -> Rule:
     """`f(x) ± f(z) = f(x ± z)`: one application instead of two."""
     return Rule(
@@ -82,6 +93,7 @@ _ASSOCIATION = (
 RULES: tuple[Rule, ...] = (
     *_ASSOCIATION,
     *(_scaling(*row) for row in _MAPS),
+    *(_negation(*row) for row in _MAPS if row[2] == "a mean"),
     *(_additivity(*row, op, sign) for row in _MAPS for op, sign in (("add", "+"), ("sub", "-"))),
     *(
         Rule(
