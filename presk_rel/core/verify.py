@@ -1,7 +1,7 @@
 """The structural check of PSK-Core (spec: "PSK-Core", Verification), run after every pass.
 
 Every name is defined once and before its use; every operation has the operands, attributes and types its row or its
-callee says; every call instantiates the dims its callee's types mention; every declared type is the inferred one up to
+callee says; every call instantiates the dims its callee mentions; every declared type is the inferred one up to
 axis names; dims and prefixes in types are the function's own; no function reaches itself.
 """
 
@@ -82,10 +82,11 @@ def findings(program: Program) -> list[Finding]:
     found = [Finding(where, text) for where, text in module_findings(program)]
     if found:
         return found
+    mentioned: dict[str, frozenset[str]] = {}
     for name, function in program.functions.items():
         if name != function.name:
             found.append(Finding(f"fn {function.name}", f"is listed as {name}"))
-        check = _Check(program, function)
+        check = _Check(program, function, mentioned)
         check.run()
         found.extend(check.found)
     found += [Finding(f"{f.name}/{b.name}", text, b.span) for f, b, text in kernel_findings(program)]
@@ -105,11 +106,13 @@ class _Broken(Exception):
 
 @mutable
 class _Check:
-    """The check of one function. `types` are the names in scope with their declared types, `unreliable` those whose
-    type denotes nothing: what reads them is not looked at."""
+    """The check of one function. `mentioned` are the dims that callees mention, as far as anyone asked. `types` are the
+    names in scope with their declared types, `unreliable` those whose type denotes nothing: what reads them is not
+    looked at."""
 
     program: Program
     function: Function
+    mentioned: dict[str, frozenset[str]]
     found: list[Finding] = field(default_factory=list[Finding])
     types: dict[str, Type] = field(default_factory=dict[str, Type])
     prefixes: set[str] = field(default_factory=set[str])
@@ -227,8 +230,9 @@ class _Check:
         unknown = sorted(set(given) - set(callee.dims))
         if unknown:
             raise _Broken(f"{fn} has no dim {unknown[0]}")
-        needed = set[str]().union(*(symbols_in(t) for t in (*(p.type for p in callee.params), callee.result)))
-        missing = sorted(needed - set(given))
+        if fn not in self.mentioned:
+            self.mentioned[fn] = dims_in(callee)
+        missing = sorted(self.mentioned[fn] - set(given))
         if missing:
             raise _Broken(f"the dim {missing[0]} of {fn} is not given")
         return [substitute(p.type, given, {}) for p in callee.params], substitute(callee.result, given, {})
@@ -330,6 +334,13 @@ def type_problem(program: Program, ty: Type) -> str | None:
             return next((p for t in (*params, result) if (p := type_problem(program, t)) is not None), None)
         case _:
             return instance_problem(program.modules, ty)
+
+
+def dims_in(f: Function) -> frozenset[str]:
+    """The dims that a function mentions: in its signature, and in what it computes."""
+    types = (*(p.type for p in f.params), f.result, *(b.type for b in f.bindings))
+    forms = (form for b in f.bindings for form in forms_of(b.op))
+    return frozenset[str]().union(*map(symbols_in, types), *(form.symbols for form in forms))
 
 
 def forms_of(op: Op) -> list[Linear]:

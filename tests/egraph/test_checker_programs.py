@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from presk_rel.core.ir import Call, Function, Program
+from presk_rel.core.ir import Call, Fold, Function, Program
 from presk_rel.egraph.checker import check
 from presk_rel.egraph.fusion.check import check_fused
 from presk_rel.egraph.optimize import optimize
 from presk_rel.egraph.rules import RULES
+from presk_rel.smt.linear import symbol
 from tests.egraph.programs import read
 
 TEXT = """fn f{D E}(x : ℝ[D], y : ℝ[E]) -> ℝ[] {
@@ -72,3 +73,32 @@ def test_an_ill_typed_program_is_refused():
     f = program.functions["f"]
     wrong: Function = replace(f, bindings=(replace(f.bindings[0], type=f.params[0].type), *f.bindings[1:]))
     assert any("not well-formed" in r for r in refusals(replace(program, functions={"f": wrong})))
+
+
+COUNTED = """fn body{D}(a : ℝ[], x : ℝ[]) -> ℝ[] {
+  n : nat = dim D
+  r : ℝ[] = real n
+  b : ℝ[] = mul a, r
+  return b
+}
+fn f{D E}(x : ℝ[D], y : ℝ[E], v : ℝ[3], start : ℝ[]) -> ℝ[] {
+  z : ℝ[] = fold 3 body{D = D}(stacked v; acc start)
+  return z
+}
+"""
+
+
+@pytest.mark.parametrize("given", ["{D = D}", "{D = E}", "{}"])
+def test_a_dim_of_a_body_that_its_types_do_not_mention(given: str):
+    """Left out it would be read as the entry's dim of that name, which no executor does."""
+    before = read(COUNTED)
+    done = optimize(before, "f")
+    f = before.functions["f"]
+    (b,) = f.bindings
+    assert isinstance(b.op, Fold)
+    dims = {"{D = D}": (("D", symbol("D")),), "{D = E}": (("D", symbol("E")),), "{}": ()}[given]
+    fold = replace(b, op=replace(b.op, dim_args=dims))
+    after = replace(before, functions={**before.functions, "f": replace(f, bindings=(fold,))})
+    said = [str(r) for r in check(done.proof, RULES, before, after)]
+    expected = {"{D = D}": "", "{D = E}": "not what the optimized program", "{}": "the dim D of body is not given"}
+    assert (not said) if given == "{D = D}" else any(expected[given] in r for r in said)
