@@ -99,6 +99,9 @@ class CostModel:
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     _bytes: dict[Type, int] = field(default_factory=dict[Type, int])
     _seen: dict[int, tuple[Type, int]] = field(default_factory=dict[int, tuple[Type, int]])
+    _eins: dict[tuple[object, ...], tuple[tuple[Type, ...], Price]] = field(
+        init=False, default_factory=dict[tuple[object, ...], tuple[tuple[Type, ...], Price]]
+    )
     _works: dict[str, Work] = field(init=False, default_factory=dict[str, Work])
     stacked: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
@@ -228,7 +231,13 @@ class CostModel:
                 return max(entries) * _FLOPS_PER_ENTRY.get(op, 0)
 
     def _ein(self, text: str, read: tuple[Type, ...]) -> Price:
-        """A contraction as executors run it, two factors at a time."""
+        """A contraction as executors run it, two factors at a time. (Types are mostly one object, as in `bytes`.)"""
+        key = (text, *map(id, read))
+        if key not in self._eins:
+            self._eins[key] = (read, self._price(text, read))
+        return self._eins[key][1]
+
+    def _price(self, text: str, read: tuple[Type, ...]) -> Price:
         spec = ein_spec(text)
         lengths: dict[str, int] = {}
         for names, ty in zip(spec.operands if spec else (), read, strict=True):

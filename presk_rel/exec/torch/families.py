@@ -137,15 +137,15 @@ class Families:
             at = [self.graph.lies(x) for x in column]
             if len({base for base, _ in at}) == 1 and len(set(at)) == len(at):
                 return [s for _, s in sorted(zip(at, steps, strict=True), key=lambda pair: pair[0])]
-        met = [self.met(s) for s in steps]
+        readers = self.graph.readers()
+        met = [self.met(s, readers) for s in steps]
         if all(met) and len(set(map(tuple, met))) == len(met):
             return [s for _, s in sorted(zip(met, steps, strict=True), key=lambda pair: pair[0])]
         return steps
 
-    def met(self, step: Step) -> list[tuple[str, int]]:
+    def met(self, step: Step, readers: dict[str, list[tuple[Step, int]]]) -> list[tuple[str, int]]:
         """Where the inputs lie that the operands of a step are multiplied with elsewhere."""
         found: list[tuple[str, int]] = []
-        readers = self.graph.readers()
         for x in step.args:
             if isinstance(x, Array) and self.graph.free(x):
                 whole = replace(x, name=x.root)
