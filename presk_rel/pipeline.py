@@ -20,12 +20,11 @@ from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
 from presk_rel.diagnostics.record import mutable, record
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from presk_rel.core.ir import Function, Program
     from presk_rel.egraph.fusion.fuse import Fused
     from presk_rel.egraph.optimize import Optimized
     from presk_rel.elab.files import Loaded
+    from presk_rel.exec.condition import Judged
     from presk_rel.exec.exact.run import Options, RunResult
     from presk_rel.exec.literals import Node
     from presk_rel.exec.torch.inductor import Tier
@@ -146,14 +145,14 @@ class Session:
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options, args)
 
-    def condition(self, entry: str, request: Request, args: tuple[Value, ...]) -> Fraction:
-        """How many times the relative change of its inputs the entry's result changes by (`exec.condition`), at
-        arguments of the shapes that the request says."""
-        from presk_rel.exec.condition import BITS, condition
+    def judged(self, entry: str, request: Request, args: tuple[Value, ...], measured: Value, dtype: Dtype) -> Judged:
+        """What to say of a result that is beyond the bounds of its type (`exec.condition`), at arguments of the shapes
+        that the request says."""
+        from presk_rel.exec.condition import BITS, judged
         from presk_rel.exec.exact.run import Options
 
         options = Options(bits=BITS)
-        return condition(lambda values: self.run_exact(entry, request, options, values).value, args)
+        return judged(lambda values: self.run_exact(entry, request, options, values).value, args, measured, dtype)
 
     def run_torch(
         self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto", *, planned: bool = False

@@ -26,6 +26,7 @@ from presk_rel.diagnostics import PreskError
 from presk_rel.pipeline import Request
 
 if TYPE_CHECKING:
+    from presk_rel.exec.condition import Judged
     from presk_rel.exec.conform import Difference, Distance
     from presk_rel.pipeline import Session
 
@@ -97,28 +98,27 @@ class Torch:
 
 
 def _one(program: Session, name: str, request: Request, torch: Torch, bits: int, bound: Fraction | None) -> Outcome:
-    from presk_rel.exec.condition import allowed as within
     from presk_rel.exec.conform import BOUNDS, distance
     from presk_rel.exec.exact.run import Options
 
     exact = program.run_exact(name, request, Options(bits=bits))
     ran = program.run_torch(name, request, torch.dtype, torch.device, torch.tier, planned=True)
     found = distance(exact.value, ran.value)
-    allowed, kappa = BOUNDS[torch.dtype] if bound is None else bound, None
-    if bound is None and found.relative > allowed and not found.differing:
-        kappa = program.condition(name, request, exact.args)
-        allowed = within(torch.dtype, kappa)
+    allowed, judged = BOUNDS[torch.dtype] if bound is None else bound, None
     holds = found.relative <= allowed and not found.differing
+    if bound is None and not holds and not found.differing:
+        judged = program.judged(name, request, exact.args, ran.value, torch.dtype)
+        holds = judged.holds
     document = {
         "entry": name, "dtype": torch.dtype, "device": torch.device, "tier": ran.status.tier,
         "dims": dict(exact.dims), "seed": request.seed,
         "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
         "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
         "discrete": found.discrete, "first": None if found.first is None else _difference(found.first),
-        "condition": None if kappa is None else float(kappa), "bound": float(allowed), "conforms": holds,
+        "bound": float(allowed), "judged": None if judged is None else _judged(judged), "conforms": holds,
     }  # fmt: skip
     head = f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype}"
-    return Outcome(document, f"{head} {_said(found, allowed, kappa)}", 0 if holds else 1)
+    return Outcome(document, f"{head} {_said(found, allowed, judged)}", 0 if holds else 1)
 
 
 def _difference(difference: Difference) -> dict[str, str]:
@@ -131,7 +131,7 @@ def _short(number: str) -> str:
     return f"{mantissa[:12]}…{e}{exponent}" if len(mantissa) > 12 and "." in mantissa else number
 
 
-def _said(found: Distance, allowed: Fraction, kappa: Fraction | None) -> str:
+def _said(found: Distance, allowed: Fraction, judged: Judged | None) -> str:
     """What was found, after the name of the entry."""
     equal = f"{found.discrete} discrete value{'s' if found.discrete != 1 else ''}"
     if found.first is not None:
@@ -146,8 +146,20 @@ def _said(found: Distance, allowed: Fraction, kappa: Fraction | None) -> str:
         f"is within {float(found.relative):.2e} {relation} {float(allowed):.0e} of the proven result{where} "
         f"({found.entries} entries, largest {float(found.scale):.3g}, proven to {float(found.exact_error):.1e}"
         f"{f'; {equal} equal' if found.discrete else ''}"
-        f"{f'; its condition is {float(kappa):.2g}' if kappa is not None else ''})"
+        f"){'' if judged is None else _judgement(judged)}"
     )
+
+
+def _judged(judged: Judged) -> dict[str, float | None]:
+    kappa = None if judged.condition is None else float(judged.condition)
+    return {"relative": float(judged.relative), "bound": float(judged.bound), "condition": kappa}
+
+
+def _judgement(judged: Judged) -> str:
+    relation = "≤" if judged.holds else ">"
+    kappa = "" if judged.condition is None else f", at condition {float(judged.condition):.2g}"
+    far = f"{float(judged.relative):.2e} {relation} {float(judged.bound):.0e}"
+    return f"; of that of its rounded inputs within {far}{kappa}"
 
 
 def _all(program: Session, request: Request, torch: Torch, bits: int, bound: Fraction | None) -> Outcome:

@@ -131,5 +131,17 @@ def test_a_baseline_that_torch_refuses_is_no_bug_of_presk(tmp_path: Path):
     """torch's xavier_uniform_ divides by the sum of the lengths."""
     options = ("--entry", "Linear.apply", "--dim", "In=0", "--dim", "Out=0", "--tier", "emit", "--runs", "3")
     ran = presk_json("bench", MLP, *options)
-    assert (ran.status, ran.codes) == (3, ["E7106"])
+    assert ran.status == 3
+    assert [d["code"] for d in ran.document["diagnostics"]] == ["E7106"]
     assert "`eager` fails on these inputs: ZeroDivisionError" in ran.document["diagnostics"][0]["message"]
+
+
+def test_conform_judges_what_is_beyond_the_bound_at_the_rounded_inputs():
+    example = str(EXAMPLES / "field" / "linear_attention.psk")
+    options = ("--entry", "loss_grad", "--dim", "B=2", "--dim", "T=2", "--dim", "D=2", "--dtype", "f32")
+    ran = presk_json("conform", example, *options)
+    assert ran.document["relative"] > ran.document["bound"] == 2e-6
+    judged = ran.document["judged"]
+    assert (ran.status, ran.document["conforms"]) == (0, judged["relative"] <= judged["bound"])
+    assert 10 < judged["condition"] < 50
+    assert presk("conform", example, *options, "--bound", "2e-6").status == 1
