@@ -335,3 +335,25 @@ def test_sums_and_products_match_in_either_order(order: str) -> None:
     ops = [b.op.op for b in bindings(optimized.program, "f") if isinstance(b.op, Prim)]
     assert ops == ["layer_norm"]
     assert verify_proof(optimized.proof, program, optimized.program).accepted
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "(x - mean(axis a, x)) / sqrt(mean(axis a, (x - mean(axis a, x))^2) + 1e-5)",
+        "let m = mean(axis a, x)\n  (x - m) / sqrt(mean(axis a, (x - m)^2) + 1e-5)",
+        "let c = x - mean(axis a, x)\n  c / sqrt(mean(axis a, c^2) + 1e-5)",
+    ],
+    ids=["nothing-named", "mean-named", "deviation-named"],
+)
+def test_the_gradient_of_a_normalization_is_one_operation(form: str, tmp_path: Path) -> None:
+    from presk_rel.pipeline import Session
+
+    x = "ℝ[b: B, a: 4]"
+    text = f"dim B\nfn norm(x : {x}) -> {x} =\n  {form}\n"
+    text += f"fn f(x : {x}, t : {x}) -> {x} = grad(λ x. sum(t * norm(x)))(x)\n"
+    (tmp_path / "norm.psk").write_text(text, encoding="utf-8")
+    session = Session(str(tmp_path / "norm.psk"))
+    bindings = session.optimized("f", {}).program.functions["f"].bindings
+    assert [b.op.op for b in bindings if isinstance(b.op, Prim)] == ["standardize_vjp"]
+    assert session.verified("f", {}).reasons == ()

@@ -116,23 +116,45 @@ _OF_MEAN = (
     f" (neg :type d (sum_to :type d {_THROUGH_DEVIATION} r)))"
 )
 
-_ADJOINT = Rule(
-    "standardize.adjoint",
-    f"(add :type t (add :type t {_THROUGH_QUOTIENT} {_THROUGH_DEVIATION}) (mean_vjp :type t :axis a {_OF_MEAN} y))",
-    f"(standardize_vjp {_PLACE} c x)",
-    (
-        "(type x t)",
-        "(type c t)",
-        "(type y t)",
-        "(type r d)",
-        "(scalar-type s)",
-        "(typed (mean :axis a x) d)",
-        "(without-axis a t d)",
-    ),
-    "the adjoint of (x - μ)/σ through the quotient, σ and μ: with y the quotient, (c - mean c - y · mean(c · y))/σ",
-    "recognise",
-)
+_THROUGH_BOTH = f"(add :type t {_THROUGH_QUOTIENT} {_THROUGH_DEVIATION})"
 
+
+def _without_mean(of_mean: str) -> str:
+    return f"(mean_vjp :type t :axis a {of_mean} y)"
+
+
+def _without_mean_of(c: str) -> str:
+    return _without_mean(f"(neg :type d (sum_to :type d {c} r))")
+
+
+_ADJOINTS = tuple(
+    Rule(
+        name,
+        left,
+        f"(standardize_vjp {_PLACE} c x)",
+        (
+            "(type x t)",
+            "(type c t)",
+            "(type y t)",
+            "(type r d)",
+            "(scalar-type s)",
+            "(typed (mean :axis a x) d)",
+            "(without-axis a t d)",
+        ),
+        "the adjoint of (x - μ)/σ through the quotient, σ and μ: with y the quotient, (c - mean c - y · mean(c · y))/σ",
+        "recognise",
+    )
+    for name, left in (
+        ("standardize.adjoint", f"(add :type t {_THROUGH_BOTH} {_without_mean(_OF_MEAN)})"),
+        ("standardize.adjoint-of-deviations", f"(add :type t {_THROUGH_BOTH} {_without_mean_of(_THROUGH_BOTH)})"),
+        (
+            "standardize.adjoint-of-means",
+            f"(add :type t (add :type t (add :type t {_THROUGH_DEVIATION} {_without_mean_of(_THROUGH_DEVIATION)})"
+            f" {_THROUGH_QUOTIENT}) {_without_mean_of(_THROUGH_QUOTIENT)})",
+        ),
+    )
+)
+"""Where the program has a name for μ, for x - μ, and for neither."""
 
 DEEPEST = 24
 """Slices of a stack whose cotangents are put together in one operation."""
@@ -285,7 +307,7 @@ _SOFTMAXES = (
 )
 
 RULES: tuple[Rule, ...] = (
-    _ADJOINT,
+    *_ADJOINTS,
     *_SOFTMAXES,
     *map(_definition, COMPOSITES.values()),
     *(rule for row in COMPOSITES.values() if row.name.startswith("attention") for rule in _scaled(row)),

@@ -30,7 +30,7 @@ PLANNED = {
     ("lora", "loss_grad"): 6,
     ("matrix_factorization", "loss_grad"): 3,
     ("meta_learning", "loss_grad"): 6,
-    ("mlp_mixer", "loss_grad"): 59,
+    ("mlp_mixer", "loss_grad"): 56,
     ("multi_query_attention", "loss_grad"): 13,
     ("physics_informed", "loss_grad"): 1,
     ("poisson_regression", "loss_grad"): 2,
