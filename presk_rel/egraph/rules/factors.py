@@ -124,7 +124,7 @@ _CONSTANT_FACTORS = (
         "div.div",
         "(div :type t (div :type t x y) z)",
         "(div x (mul :type u y z))",
-        ("(type y u)", "(type z u)", "(real x)", "(real-type u)"),
+        ("(type y u)", "(type z u)", "(real x)", "(real-type u)", "(typed (div x y) t)"),
         "(x / y) / z = x / (y · z); the left side says y, z ≠ 0",
         "expand",
         guards=("(varying y)", "(varying z)"),

@@ -41,6 +41,8 @@ TYPES: tuple[Type, ...] = (
     *(real(*axes) for axes in ((("p", 2), ("q", 2)), (("heads", 2), 2, ("hd", 2)), (2, 4))),
     *(prefixed(*axes) for axes in ((), (2,), (A,), (A, B), (2, 2))),
 )
+LARGE = tuple(real(*axes) for axes in ((A, B, 2), (A, 2, B), (2, A, B), (A, 2, 2), (2, 2, B), (2, 2, 2), (A, B), (B,)))
+"""Types that take each other's place when names are left out and given anew."""
 OTHERS: tuple[Type, ...] = (
     Idx(constant(2), real(2).shape),
     Idx(constant(2), real(A).shape),
@@ -81,7 +83,7 @@ class Attack:
     def proof(self) -> Proof:
         """That the rule turns its left side into its right one. NoInstance where that is no question of conditions."""
         side = read_rule(self.rule)
-        pool = TYPES if self.rng.random() < 0.85 else (*OTHERS, real(2), SCALAR_REAL)
+        pool = self.rng.choice((TYPES, TYPES, TYPES, LARGE, (*OTHERS, real(2), SCALAR_REAL)))
         self.few = [self.rng.choice(pool) for _ in range(self.rng.choice((1, 2, 2, 3)))]
         left = self.term(side.left, None)
         for text in self.rule.conditions:

@@ -280,3 +280,31 @@ def test_other_folds_are_refused_by_any_law(name: str):
 @pytest.mark.parametrize("name", NAMES)
 def test_other_folds_of_every_program_are_refused_by_any_law(name: str, order: int, keep: str):
     assert sum(attacked(name, order, keep)) > 0
+
+
+def test_axes_that_are_renamed_between_two_divisions():
+    """Found by the instances above: y lines up with x's first and last axis, z with the first two of (x / y), which
+    calls its axes otherwise; so `x / y / z` is not `x / (y · z)`."""
+    a, b = ("a", 2), ("b", 2)
+    before, after = (
+        read(f"fn f(x : ℝ[a: 2, 2, b: 2], y : ℝ[a: 2, b: 2], z : ℝ[a: 2, b: 2]) -> ℝ[a: 2, b: 2, 2] {{\n{lines}}}\n")
+        for lines in (
+            "  q : ℝ[a: 2, b: 2, 2] = div x, y\n  r : ℝ[a: 2, b: 2, 2] = div q, z\n  return r\n",
+            "  q : ℝ[a: 2, b: 2] = mul y, z\n  r : ℝ[a: 2, b: 2, 2] = div x, q\n  return r\n",
+        )
+    )
+    whole, part = real(a, b, 2), real(a, b)
+    terms = (
+        Term("input", ("x",), (), real(a, 2, b)),
+        Term("input", ("y",), (), part),
+        Term("input", ("z",), (), part),
+        Term("div", (), (0, 1), whole),
+        Term("div", (), (3, 2), whole),
+        Term("mul", (), (1, 2), part),
+        Term("div", (), (0, 5), whole),
+    )
+    pairs: tuple[tuple[str, Value], ...] = (("x", 0), ("y", 1), ("t", whole), ("z", 2), ("u", part))
+    step = RuleStep("div.div", pairs, True, 4, 6)
+    (said,) = check(Proof("f", terms, (Lemma(4, 6, (step,)),), 4, 6), RULES, before, after)
+    assert "its condition (typed (div x y) t) does not hold" in str(said)
+    assert optimize(before, "f").program.functions["f"].bindings == before.functions["f"].bindings
