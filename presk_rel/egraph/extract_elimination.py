@@ -27,6 +27,9 @@ JOINT = 500
 WIDE = 9
 """A class with more to choose from has a variable for each of its choices, so that no table has them all."""
 
+LOOKS = 500_000
+"""Variables that are looked at to find those with the fewest beside them."""
+
 IMPOSSIBLE = 1 << 60
 """More than all costs together."""
 
@@ -221,12 +224,13 @@ class _Step:
 
 @dataclass(slots=True)
 class _Elimination:
-    """`constant` is what is left when all variables are gone."""
+    """`constant` is what is left when all variables are gone; `looks` of those that stand beside one are left."""
 
     tables: list[Table]
     count: int
     budget: Budget
     constant: int = 0
+    looks: int = LOOKS
     exact: bool = True
     steps: list[_Step] = field(default_factory=list[_Step])
     _of: dict[Var, dict[int, Table]] = field(default_factory=dict[Var, dict[int, Table]])
@@ -241,11 +245,11 @@ class _Elimination:
         while heap:
             _, v = heapq.heappop(heap)
             beside = self.beside(v)
-            self.budget.compared -= 1 + len(beside)
+            self.looks -= 1 + len(beside)
             if heap and len(beside) > heap[0][0]:
                 heapq.heappush(heap, (len(beside), v))
                 continue
-            if self.budget.compared <= 0 or self.budget.entries <= 0 or self.budget.late():
+            if self.looks <= 0 or self.budget.entries <= 0 or self.budget.late():
                 return False
             self.eliminate(v, beside)
         return True
