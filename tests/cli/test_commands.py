@@ -163,7 +163,7 @@ def test_opt_reports_fewer_bindings_and_kernels() -> None:
     assert after["bindings"] < before["bindings"]
     assert after["kernels"] < before["kernels"]
     assert after["planned"] < before["planned"]
-    assert after["flops"] <= before["flops"]
+    assert after["bytes"] < before["bytes"]  # flops may be more: `gelu` is computed in two kernels, and not in memory
     assert ran.document["report"]["gap"] == 0
     assert "kernels" in presk("opt", MLP, "--entry", "mse_grad", "--report").out
 

@@ -18,6 +18,7 @@ from presk_rel.core.verify import problems
 from presk_rel.diagnostics import Diagnostics
 from presk_rel.egraph.fusion.check import check_fused
 from presk_rel.egraph.fusion.fuse import Fused, fuse
+from presk_rel.egraph.fusion.roles import ROLES
 from presk_rel.egraph.parts import live
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.pipeline import Session
@@ -154,3 +155,16 @@ def test_kernels_of_the_gradients_of_transformers(
 ):
     session = Session(str(EXAMPLES / file), constants, **lowering)
     assert session.fused("loss_grad", {"B": 2, "T": 16}).work.kernels <= most
+
+
+@pytest.mark.parametrize("at", range(len(ENTRIES)))
+def test_no_kernel_computes_a_product_of_matrices_that_another_computes(at: int):
+    _, flat, made = fused(at)
+    assert products(made.program, flat) == products(flat, flat)
+
+
+def products(program: Program, flat: Program) -> int:
+    """Contractions in functions of `flat` and in kernels."""
+    functions = [f for f in program.functions.values() if f.kernel or f.name in flat.functions]
+    ops = [b.op.op for f in functions for b in f.bindings if isinstance(b.op, Prim)]
+    return sum(ROLES[op] == "contraction" for op in ops)
