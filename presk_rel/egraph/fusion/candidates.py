@@ -26,7 +26,7 @@ SMALL, LARGER = 32, 8
 kernel takes time by its operations, so that there are few where kernels are large. None of more than `SMALL` is tried
 with one operation more or less."""
 
-LOOKS = 500
+LOOKS = 200
 """In each order, a look at no more operations than this for each one of the graph."""
 
 Order = Callable[["_Pair"], tuple[int, ...]]
