@@ -19,7 +19,7 @@ EVERY_SET = 10
 """Up to this many operations, all sets are candidates."""
 
 MANY = 40
-"""No more readers of one value than this are looked at as partners of one of them."""
+"""No more readers of one value than this are looked at as partners of one of them; of large ones, fewer."""
 
 SMALL, LARGER = 32, 8
 """Kernels are grown up to `SMALL` operations, then from those up to `LARGER` times as many, and so on: a look at a
@@ -27,7 +27,7 @@ kernel takes time by its operations, so that there are few where kernels are lar
 with one operation more or less."""
 
 LOOKS = 200
-"""In each order, a look at no more operations than this for each one of the graph."""
+"""Up to each of these sizes, in each order, a look at no more operations than this for each one of the graph."""
 
 Order = Callable[["_Pair"], tuple[int, ...]]
 
@@ -70,8 +70,7 @@ def candidates(graph: Graph, space: Space, orders: int, late: Callable[[], bool]
     partitions: list[list[int]] = []
     cut = False
     for order in ORDERS[:orders]:
-        most = space.looked + LOOKS * len(work)
-        growth = _Growth(graph, space, alone, lambda most=most: space.looked > most or late())
+        growth = _Growth(graph, space, alone, late)
         _grow(growth, order, found)
         partitions.append(list(growth.groups))
         cut |= growth.cut
@@ -97,7 +96,10 @@ def best(space: Space, work: int) -> Kernel | None:
 
 def _grow(growth: _Growth, order: Order, found: dict[int, None]) -> None:
     """Join groups as long as it gains; every group on the way is added to `found`."""
-    while _grow_to(growth, order, found) and not growth.cut:
+    growing = True
+    while growing:
+        growth.looks_end = growth.space.looked + LOOKS * len(growth.of)
+        growing = _grow_to(growth, order, found)
         growth.most *= LARGER
 
 
@@ -128,11 +130,12 @@ def _grow_to(growth: _Growth, order: Order, found: dict[int, None]) -> bool:
 
 class _Growth:
     """A partition into groups, each a kernel, and which group reads which. Groups become no larger than `most`; where
-    that kept two apart, it is noted in `larger`. Once `over` says so, no pair is looked at, which is noted in `cut`."""
+    that kept two apart, it is noted in `larger`. Once `looks_end` operations have been looked at, or it is late, no
+    pair is, which is noted in `cut`."""
 
-    def __init__(self, graph: Graph, space: Space, groups: list[int], over: Callable[[], bool]) -> None:
-        self.graph, self.space, self.over = graph, space, over
-        self.most, self.larger, self.cut = SMALL, False, False
+    def __init__(self, graph: Graph, space: Space, groups: list[int], late: Callable[[], bool]) -> None:
+        self.graph, self.space, self.late = graph, space, late
+        self.most, self.looks_end, self.larger, self.cut = SMALL, 0, False, False
         self.groups: dict[int, None] = dict.fromkeys(groups)
         self.of: dict[int, int] = {m.bit_length() - 1: m for m in groups}
         self.parts: dict[int, list[int]] = {m: [m.bit_length() - 1] for m in groups}
@@ -161,7 +164,7 @@ class _Growth:
             if source is not None:
                 found[source] = None
             readers = [g for g in self.loaders.get(v, ()) if g in self.groups]
-            found.update(dict.fromkeys(readers[:MANY]))
+            found.update(dict.fromkeys(readers[: MANY if self.most == SMALL else MANY // LARGER]))
         for i in kernel.outputs:
             found.update(dict.fromkeys(self.of[r] for r in sorted(self.graph.readers[i]) if r in self.of))
         found.pop(group, None)
@@ -171,7 +174,7 @@ class _Growth:
         if len(self.parts[a]) + len(self.parts[b]) > self.most:
             self.larger = True
             return None
-        if self.over():
+        if self.space.looked > self.looks_end or self.late():
             self.cut = True
             return None
         one, other, both = best(self.space, a), best(self.space, b), best(self.space, a | b)
