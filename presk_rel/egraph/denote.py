@@ -3,6 +3,10 @@
 Two functions with the same denotation here compute the same real numbers. It serves to check that inlining, the
 encoding of the proof's terms and the extraction back to Core lost nothing, and shares no code with them (nor with the
 executors). Calls, closures, trees and tuples are resolved; folds are read by `egraph.denote_folds`.
+
+A body is read once per reading of a program: what it computes depends on the function, its dims, its arguments and how
+deep it is, and these are the key under which it is kept. A fold that needs a body which is not read yet says so
+(`Unread`), and is read again once the body is: so no nest is too deep for the stack.
 """
 
 from __future__ import annotations
@@ -17,8 +21,11 @@ from presk_rel.elab.ty import Idx, Mask, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear, symbol
 
 MOST_BINDINGS = 5_000_000
-"""Reading folds up to laws reads their bodies several times, and folds in bodies as often again; beyond this the
-checker gives up."""
+"""Reading folds up to laws reads their bodies with what they are given, so one body several times where that differs,
+and folds in it as often again; beyond this the checker gives up."""
+
+BodyKey = tuple[str, tuple[tuple[str, Linear], ...], tuple[Value, ...], int]
+"""All that the reading of a body depends on: the function, its dims, its arguments, and how many folds it is in."""
 
 
 def open_axes(shape: Shape) -> Lengths:
@@ -34,14 +41,27 @@ class Local:
     type: Type
 
 
+class Unread(Exception):
+    """A fold cannot be read before this body is."""
+
+    def __init__(self, key: BodyKey) -> None:
+        super().__init__()
+        self.key = key
+
+
 @dataclass(slots=True)
 class Frame:
+    """An activation: of a body that is kept under `key`, or of a call (None). `fold` is the fold at `pc` as far as it
+    is read."""
+
     function: Function
     dims: dict[str, Linear]
     prefixes: dict[str, Lengths]
     env: dict[str, Local]
     level: int = 0
     pc: int = 0
+    key: BodyKey | None = None
+    fold: Any = None
 
     def lengths(self, shape: Shape) -> Lengths:
         front, rest = ([a.length.substitute(self.dims) for a in run] for run in (shape.front, shape.axes))
@@ -67,13 +87,21 @@ class Frame:
 @dataclass(slots=True)
 class Reading:
     """One reading of a program: the table of terms, and the laws up to which folds are read (`egraph.denote_folds`,
-    which finds in `folds` the fold of a term)."""
+    which finds in `folds` the fold of a term). `bodies` are the values of the bodies read so far."""
 
     program: Program
     terms: Terms
     laws: frozenset[str] = frozenset()
     folds: dict[int, Any] = field(default_factory=dict[int, Any])
+    bodies: dict[BodyKey, Value] = field(default_factory=dict[BodyKey, "Value"])
     bindings_left: int = MOST_BINDINGS
+
+    def body(self, name: str, dims: dict[str, Linear], args: list[Value], level: int) -> Value:
+        """The value of a body; Unread where it has to be read first."""
+        key = (name, tuple(sorted(dims.items())), tuple(args), level)
+        if key not in self.bodies:
+            raise Unread(key)
+        return self.bodies[key]
 
 
 def denote(program: Program, entry: str, terms: Terms) -> Value:
@@ -127,26 +155,41 @@ def run(reading: Reading, frame: Frame) -> Value:
     stack = [frame]
     while True:
         top = stack[-1]
-        if top.pc == len(top.function.bindings):
-            returned = top.env[top.function.ret].value
-            stack.pop()
-            if not stack:
-                return returned
-            caller = stack[-1]
-            bound = caller.function.bindings[caller.pc]
-            caller.env[bound.name] = Local(returned, bound.type)
-            caller.pc += 1
+        if top.pc < len(top.function.bindings):
+            inner = _advance(reading, top)
+            if inner is not None:
+                stack.append(inner)
             continue
-        binding = top.function.bindings[top.pc]
-        inner = _enter(reading.program, top, binding)
-        if inner is not None:
-            stack.append(inner)
+        returned = top.env[top.function.ret].value
+        stack.pop()
+        if not stack:
+            return returned
+        if top.key is not None:  # the fold that needs it is read again
+            reading.bodies[top.key] = returned
             continue
-        reading.bindings_left -= 1
-        if reading.bindings_left < 0:
-            raise PreskBug("denote", "the folds are too many and too deep to be checked")
-        top.env[binding.name] = Local(_simple(reading, top, binding), binding.type)
-        top.pc += 1
+        caller = stack[-1]
+        bound = caller.function.bindings[caller.pc]
+        caller.env[bound.name] = Local(returned, bound.type)
+        caller.pc += 1
+
+
+def _advance(reading: Reading, top: Frame) -> Frame | None:
+    """Read the next binding; the frame that has to return first, if there is one."""
+    binding = top.function.bindings[top.pc]
+    inner = _enter(reading.program, top, binding)
+    if inner is not None:
+        return inner
+    reading.bindings_left -= 1
+    if reading.bindings_left < 0:
+        raise PreskBug("denote", "the folds are too many and too deep to be checked")
+    try:
+        value = _simple(reading, top, binding)
+    except Unread as needed:
+        name, dims, args, level = needed.key
+        return frame_of(reading.program.functions[name], dict(dims), list(args), level, needed.key)
+    top.env[binding.name], top.fold = Local(value, binding.type), None
+    top.pc += 1
+    return None
 
 
 def _enter(program: Program, frame: Frame, binding: Binding) -> Frame | None:
@@ -166,9 +209,11 @@ def _enter(program: Program, frame: Frame, binding: Binding) -> Frame | None:
     return frame_of(program.functions[fn], dict(dims), values, frame.level)
 
 
-def frame_of(function: Function, dims: dict[str, Linear], values: list[Value], level: int) -> Frame:
+def frame_of(
+    function: Function, dims: dict[str, Linear], values: list[Value], level: int, key: BodyKey | None = None
+) -> Frame:
     env = {p.name: Local(v, p.type) for p, v in zip(function.params, values, strict=True)}
-    return Frame(function, dims, _prefixes(function, values), env, level)
+    return Frame(function, dims, _prefixes(function, values), env, level, key=key)
 
 
 def _prefixes(function: Function, values: list[Value]) -> dict[str, Lengths]:

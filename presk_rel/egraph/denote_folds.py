@@ -20,14 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from presk_rel.core.ir import Fold, Function
+from presk_rel.core.ir import Fold
 from presk_rel.diagnostics import PreskBug
-from presk_rel.egraph.denote import Frame, Reading, frame_of, run
+from presk_rel.egraph.denote import Frame, Reading
 from presk_rel.egraph.denote_terms import Branch, Tensor, Value, leaves, map_leaves
 from presk_rel.smt.linear import Linear
 
-DEEPEST_FOLDS = 50
-"""Folds inside folds; beyond this the checker gives up rather than recurse."""
+DEEPEST_FOLDS = 1000
+"""Folds inside folds; beyond this the checker gives up. Bodies are read without recursion."""
 OPERANDS = frozenset(
     f"fold.{law}" for law in ("unread-operand", "same-operand", "invariant-code", "invariant-part", "recompute")
 )
@@ -40,10 +40,10 @@ def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
     level = frame.level + 1
     if level > DEEPEST_FOLDS:
         raise PreskBug("denote", "folds nest too deeply to be checked")
-    count = fold.count.substitute(frame.dims)
-    dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
-    given = [frame.env[s].value for s in (*fold.stacked, fold.acc, *fold.extras)]
-    read = _Fold(reading, reading.program.functions[fold.body], dims, level, given, len(fold.stacked), count)
+    if frame.fold is None:
+        frame.fold = _opened(reading, frame, fold, level)
+    read = cast("_Fold", frame.fold)
+    count = read.count
     form = (count, fold.reverse, level) if by_value(reading) else (count, fold.reverse, level, read.first(read.place))
     found = read.leaves(form)
     last = _filled(read.given[read.place], [x.last for x in found])
@@ -51,6 +51,14 @@ def read_fold(reading: Reading, frame: Frame, fold: Fold) -> Value:
         return last
     stacks = [x.stack(reading, count) for x in found]
     return Branch((("0", last), ("1", _filled(read.given[read.place], stacks))))
+
+
+def _opened(reading: Reading, frame: Frame, fold: Fold, level: int) -> _Fold:
+    """A fold of which nothing is read yet."""
+    dims = {d: form.substitute(frame.dims) for d, form in fold.dim_args}
+    given = [frame.env[s].value for s in (*fold.stacked, fold.acc, *fold.extras)]
+    count = fold.count.substitute(frame.dims)
+    return _Fold(reading, fold.body, dims, level, given, len(fold.stacked), count)
 
 
 def _computed(reading: Reading, stack: Tensor) -> tuple[_Fold, int] | None:
@@ -92,8 +100,11 @@ class _Leaf:
 
 @dataclass(slots=True)
 class _Fold:
+    """A fold being read. It may be asked again for what it could not say before a body was read (`denote.Unread`);
+    `groups` is how far its greatest fixpoints (`leaders`) are found."""
+
     reading: Reading
-    body: Function
+    body: str
     dims: dict[str, Linear]
     level: int
     given: list[Value]
@@ -101,6 +112,7 @@ class _Fold:
     count: Linear
     found: list[_Leaf] = field(default_factory=list[_Leaf])
     bodies: dict[tuple[int, ...], list[Tensor]] = field(default_factory=dict[tuple[int, ...], list[Tensor]])
+    groups: tuple[set[int], list[int]] | None = None
     again: dict[int, list[Tensor]] = field(default_factory=dict[int, list[Tensor]])
 
     def leaves(self, form: tuple[object, ...]) -> list[_Leaf]:
@@ -110,8 +122,7 @@ class _Fold:
         carried = [k for k in range(len(start)) if leader[k] == k]
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
         found: list[_Leaf] = []
-        for k, x in enumerate(start):
-            own = leader[k]
+        for x, own in zip(start, leader, strict=True):
             if own is None:
                 found.append(_Leaf(x, None, ()))
                 continue
@@ -122,8 +133,10 @@ class _Fold:
             children = (*self.operands(), *(start[i] for i in order))
             last = self.reading.terms.make("fold", whole, children, x.lengths)
             found.append(_Leaf(last, whole, children))
-            self.reading.folds.setdefault(last.id, (self, k))
         self.found = found
+        for k, leaf in enumerate(found):
+            if leaf.form is not None:
+                self.reading.folds.setdefault(leaf.last.id, (self, k))
         return found
 
     def operands(self) -> list[Tensor]:
@@ -175,7 +188,7 @@ class _Fold:
             x.last if x.form is None else self.slice(x.stack(self.reading, self.count), level) for x in self.found
         ]
         args[self.place] = _filled(self.given[self.place], before)
-        return leaves(run(self.reading, frame_of(self.body, self.dims, args, level)))
+        return leaves(self.reading.body(self.body, self.dims, args, level))
 
     def body_on(self, acc: list[Tensor]) -> list[Tensor]:
         """The leaves of the body's result on these leaves of the accumulator."""
@@ -186,7 +199,7 @@ class _Fold:
 
     def _body_on(self, acc: list[Tensor]) -> list[Tensor]:
         args = [_filled(v, acc) if i == self.place else self.bound(i, v) for i, v in enumerate(self.given)]
-        return leaves(run(self.reading, frame_of(self.body, self.dims, args, self.level)))
+        return leaves(self.reading.body(self.body, self.dims, args, self.level))
 
     def variable(self, number: object, like: Tensor) -> Tensor:
         return self.reading.terms.make("part", (self.level, number, like.lengths), (), like.lengths)
@@ -209,9 +222,12 @@ class _Fold:
     def leaders(self, start: list[Tensor]) -> list[int | None]:
         """For every leaf the first one that it always equals, itself included; None if it never changes."""
         laws = self.reading.laws
-        same, fixed = SAME in laws, {k for k in range(len(start)) if INVARIANT in laws}
-        group = [k if not same else [x.id for x in start].index(start[k].id) for k in range(len(start))]
+        same = SAME in laws
+        if self.groups is None:
+            group = [k if not same else [x.id for x in start].index(start[k].id) for k in range(len(start))]
+            self.groups = ({k for k in range(len(start)) if INVARIANT in laws}, group)
         while True:
+            fixed, group = self.groups
             leader = [None if k in fixed else g for k, g in enumerate(group)]
             if not same and not fixed:
                 return leader
@@ -223,7 +239,7 @@ class _Fold:
             split = _refined(group, after, still) if same else group
             if (still, split) == (fixed, group):
                 return leader
-            fixed, group = still, split
+            self.groups = still, split
 
     def order(self, start: list[Tensor], leader: list[int | None], own: int, fixed: list[int]) -> list[int]:
         """The leaves that one depends on, itself first, in the order in which their terms come upon them."""
