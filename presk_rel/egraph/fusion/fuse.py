@@ -80,9 +80,10 @@ def _reached(flat: Program, entry: str) -> list[str]:
     stack = [(entry, False)]
     while stack:
         name, done = stack.pop()
+        if name in order:
+            continue
         if done:
-            if name not in order:
-                order.append(name)
+            order.append(name)
             continue
         stack.append((name, True))
         stack += [(b.op.body, False) for b in flat.functions[name].bindings if isinstance(b.op, Fold)]
