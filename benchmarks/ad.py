@@ -14,7 +14,7 @@ from pathlib import Path
 
 from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Program
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 SIZES = (1_000, 10_000)
 LINES = (

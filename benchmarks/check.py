@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from presk_rel.smt import solver
 
 ROOT = Path(__file__).parent.parent

@@ -20,7 +20,7 @@ from presk_rel.exec.conform import BOUNDS, Distance, distance
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import Node, arguments
 from presk_rel.exec.torch.run import Dtype
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DTYPES: tuple[Dtype, ...] = ("f64", "f32")

@@ -17,7 +17,7 @@ from ad import LINES
 
 from presk_rel.core.ir import Program
 from presk_rel.egraph.optimize import Optimized, optimize
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 SIZES = (2_000, 20_000)
 PER_LINE = 10

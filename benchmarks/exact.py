@@ -32,7 +32,7 @@ from presk_rel.exec.exact.proven import inject
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.inputs import Bound, prepare
 from presk_rel.exec.values import Array, HostReals, Leaf, Tensor, Value, leaves, map_leaves
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "train_minigpt.psk"
 TINY = {"V": 64, "D": 32, "H": 2, "L": 2}

@@ -46,7 +46,7 @@ def contractions(dim: int) -> None:
     from presk_rel.egraph.fusion.fuse import fuse
     from presk_rel.egraph.optimize import optimize
     from presk_rel.egraph.rules import RULES
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
     others = tuple(r for r in RULES.values() if r.ruleset != "contract")
     columns = ("operations", "flops", "bytes", "kernels", "e-nodes", "seconds")

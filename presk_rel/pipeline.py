@@ -1,5 +1,5 @@
-"""The passes of presk, in order. The command line and the public API are built on `Session`, which runs each pass
-once, when something needs it, and verifies the IR after every pass.
+"""The passes of presk, in order: each runs once, when something needs it, and the IR is verified after each. The
+command line and the public API are built on `session.Session`, which adds running what the passes made.
 
     text ─parse→ AST ─facts→ relations ─rules→ names ─elaborate, type→ typed program ─lower→ PSK-Core
       ─facts, rules→ effects, regularity, liveness
@@ -14,24 +14,17 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, cast
 
 from presk_rel.diagnostics import Diagnostic, Diagnostics, PreskError
-from presk_rel.diagnostics.record import mutable, record
+from presk_rel.diagnostics.record import mutable
 
 if TYPE_CHECKING:
     from presk_rel.core.ir import Function, Program
     from presk_rel.egraph.fusion.fuse import Fused
     from presk_rel.egraph.optimize import Optimized
     from presk_rel.elab.files import Loaded
-    from presk_rel.exec.condition import Judged
-    from presk_rel.exec.exact.run import Options, RunResult
-    from presk_rel.exec.literals import Node
-    from presk_rel.exec.torch.inductor import Tier
-    from presk_rel.exec.torch.run import Dtype, TorchResult
-    from presk_rel.exec.values import Value
     from presk_rel.exec.verdict import Verdict
-    from presk_rel.export.torch_file import Exported
     from presk_rel.facts.ast_facts import Row
     from presk_rel.rules.analysis import CoreAnalysis, Names
     from presk_rel.rules.engine import Engine
@@ -50,19 +43,8 @@ Remat = Literal["auto", "store", "recompute"]
 Mode = Literal["inference", "training"]
 
 
-@record
-class Request:
-    """What a run is given: arguments by name (`exec.literals.arguments`), dims, the seed of what is not given, and
-    whether to run the optimized program."""
-
-    given: Mapping[str, Node] = field(default_factory=dict[str, "Node"])
-    dims: Mapping[str, int] = field(default_factory=dict[str, int])
-    seed: int = 0
-    optimize: bool = True
-
-
 @mutable
-class Session:
+class Pipeline:
     """One program and what the passes made of it. A pass that finds errors raises `PreskError` with all of them;
     warnings gather in `diagnostics`. `seconds` holds the time of each pass that ran. `time_limit`, in seconds, is what
     the optimizer may take; without one what it finds depends on no clock."""
@@ -130,94 +112,9 @@ class Session:
         """What the independent checker, and sampling over balls, say of the proof of `optimized`."""
         return self._once(("verified", entry, _key(dims)), lambda: self._verify(entry, dims or {}))
 
-    # -------------------------------------------------------------------------------------------------- running
-
-    def run_exact(
-        self, entry: str, request: Request, options: Options, args: tuple[Value, ...] | None = None
-    ) -> RunResult:
-        """The entry's proven value (or, with the mpmath kernel, its measured one); of `args`, where these are given."""
-        from presk_rel.core.expand import expanded
-        from presk_rel.exec.exact.run import run_exact
-
-        given = self._given(entry, request)
-        program = expanded(self.optimized(entry, request.dims).program) if request.optimize else self.differentiated
-        options = replace(options, last_use=self._last_use(program, entry))
-        with self._pass("run"):
-            return run_exact(program, entry, given, request.dims, request.seed, options, args)
-
-    def judged(self, entry: str, request: Request, args: tuple[Value, ...], measured: Value, dtype: Dtype) -> Judged:
-        """What to say of a result that is beyond the bounds of its type (`exec.condition`), at arguments of the shapes
-        that the request says."""
-        from presk_rel.exec.condition import BITS, judged
-        from presk_rel.exec.exact.run import Options
-
-        options = Options(bits=BITS)
-        return judged(lambda values: self.run_exact(entry, request, options, values).value, args, measured, dtype)
-
-    def run_torch(
-        self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto", *, planned: bool = False
-    ) -> TorchResult:
-        """The entry's value on torch, from the same Core and the same arguments as the exact one; `planned`: as a
-        handle of `presk_rel.load` computes it. A tier that cannot be had is a warning (W7104)."""
-        from presk_rel.exec.exact.run import check_defined
-        from presk_rel.exec.inputs import prepare
-        from presk_rel.exec.torch.run import TorchResult, compile_entry, fallen_back, run_torch
-
-        given = self._given(entry, request)
-        flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
-        with self._pass("run"):
-            bound, values = prepare(flat, entry, given, request.dims, request.seed)
-            check_defined(flat, bound)
-            compiled = compile_entry(flat, entry, bound.env, dtype, device, tier=tier, planned=planned)
-            value = run_torch(compiled, {p.name: v for p, v in zip(bound.fn.params, values, strict=True)})
-            self._take(fallen_back(compiled.status))
-        emitted = compiled.emitted
-        return TorchResult(value, dict(bound.env.dims), emitted.source, emitted.kernels, compiled.status)
-
-    def launches(self, entry: str, dims: Mapping[str, int]) -> tuple[int | None, int | None]:
-        """The kernels that tier `emit` launches in one run of an entry in f32 on the CPU, as differentiated and as
-        optimized; None where a dim or a prefix is open, or where torch does not run it."""
-        from presk_rel.exec.inputs import bind
-        from presk_rel.exec.torch.emit import emit
-
-        def count(program: Program) -> int | None:
-            try:
-                env = bind(program, entry, {}, dims).env
-                return emit(program, entry, env, "float32", "cpu", unroll=False).kernels
-            except PreskError:
-                return None
-
-        return count(self.flat(entry)), count(self.optimized(entry, dims).program)
-
-    def exported(self) -> Exported:
-        """The program as readable PyTorch (spec: "PyTorch export"); checked first."""
-        from presk_rel.export.torch_file import export_pytorch
-
-        self.analysis  # noqa: B018  all errors are reported before anything is printed
-        return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
-
-    def _given(self, entry: str, request: Request) -> Mapping[str, Node]:
-        """The arguments given, and defaults of the others (Core text has none), checked before optimizing."""
-        from presk_rel.exec.defaults import complete
-
-        name, functions = self.entry(entry).name, () if self.path.endswith(".core") else self.typed.functions
-        declared = next((f.defaults for f in functions if f.name == name), ())
-        with self._pass("run"):
-            return complete(self.differentiated, name, declared, request.given, request.dims)
-
-    def _last_use(self, program: Program, entry: str) -> list[tuple[str, str, int]]:
-        """Where names are read last, in every function that the entry reaches, by the liveness relation of rules.dl:
-        what the executor frees by."""
-        from presk_rel.core.analysis import liveness, reached
-
-        with self._pass("analyse"):
-            functions = reached(program, entry)
-            last_use = liveness(functions, self.engine).last_use
-            return [(f.name, name, i) for f in functions for name, i in last_use.get(f.name, {}).items()]
-
     # --------------------------------------------------------------------------------------------------- queries
 
-    def with_core(self, program: Program) -> Session:
+    def with_core(self, program: Program) -> Self:
         """The same program with functions added to its Core, which has been verified already."""
         kept = {k: v for k, v in self._made.items() if k in ("loaded", "names", "typed", "analysis")}
         return replace(self, _made={**kept, "core": program})

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.diagnostics.render import render
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 if TYPE_CHECKING:
     from presk_rel.api.handle import Handle

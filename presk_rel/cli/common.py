@@ -23,8 +23,8 @@ from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.diagnostics.record import mutable
 
 if TYPE_CHECKING:
-    from presk_rel.pipeline import Session
     from presk_rel.rules.engine import Engine
+    from presk_rel.session import Session
 
 
 @mutable
@@ -244,7 +244,7 @@ def required(entry: str | None) -> str:
 
 def session(report: Report, path: str, consts: dict[str, int], engine: str) -> Session:
     """The program of a command: its diagnostics and sources are the report's."""
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
     program = Session(path, consts, cast("Engine", engine))
     program.sources = report.sources

@@ -23,12 +23,12 @@ from presk_rel.cli.common import (
     tier_option,
 )
 from presk_rel.diagnostics import PreskError
-from presk_rel.pipeline import Request
+from presk_rel.session import Request
 
 if TYPE_CHECKING:
     from presk_rel.exec.condition import Judged
     from presk_rel.exec.conform import Difference, Distance
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
 ALL_DIMS = 2
 """What a dim is that `--all` has no number for."""

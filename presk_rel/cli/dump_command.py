@@ -21,7 +21,7 @@ from presk_rel.cli.common import (
     source_path,
 )
 from presk_rel.diagnostics import PreskError
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 if TYPE_CHECKING:
     from presk_rel.notation.formula import Section

@@ -25,7 +25,7 @@ from presk_rel.cli.common import (
     tier_option,
 )
 from presk_rel.diagnostics import Diagnostic, PreskError
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 if TYPE_CHECKING:
     from presk_rel.exec.exact.run import RunResult

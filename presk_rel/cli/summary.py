@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from presk_rel.core.ir import Function
     from presk_rel.elab.config.records import InferenceRun, Optimizer, TrainingRun
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
 CLASSES = {"Cinf": "C∞", "C0plus": "C⁰⁺", "Disc": "Disc"}
 

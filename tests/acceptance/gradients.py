@@ -18,7 +18,8 @@ from presk_rel.exec.exact.interp import Interpreter
 from presk_rel.exec.exact.proven import inject
 from presk_rel.exec.exact.untyped import arb, flint_context, fmpq
 from presk_rel.exec.values import IndexTensor, Leaf, Tensor, TreeValue, TupleValue, Value, leaves, map_leaves
-from presk_rel.pipeline import Mode, Remat, Session
+from presk_rel.pipeline import Mode, Remat
+from presk_rel.session import Session
 from tests.acceptance.programs import SourceProgram
 
 BITS, STEP, CLOSE = 512, 120, Fraction(1, 2**100)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.cli.harness import presk
 
 TIED = """

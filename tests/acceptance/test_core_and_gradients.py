@@ -13,7 +13,7 @@ import pytest
 from benchmarks.ad import core, size
 from presk_rel.ad.reverse import Remat, differentiate
 from presk_rel.core.ir import Fold, Function, Program
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.cli.harness import EXAMPLES, MLP, presk, presk_json
 from tests.golden import check, sections
 

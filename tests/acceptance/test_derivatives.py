@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.torch.run import Dtype
 from presk_rel.exec.values import Tensor, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 from tests.acceptance.gradients import (
     CLOSE,
     DIMS,

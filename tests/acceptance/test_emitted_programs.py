@@ -20,7 +20,7 @@ from presk_rel.exec.exact.proven import inject
 from presk_rel.exec.exact.untyped import flint_context
 from presk_rel.exec.torch.run import Dtype, compile_entry, run_torch
 from presk_rel.exec.values import Leaf, Tensor, Value, map_leaves
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.acceptance.gradients import DIMS, as_torch, entries, parts
 from tests.acceptance.programs import SourceProgram, random_program
 

@@ -9,7 +9,7 @@ import pytest
 
 from presk_rel.core.ir import Function
 from presk_rel.elab.ty import Function as FunctionType
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.acceptance.examples import EXAMPLES as FIELD
 from tests.acceptance.examples import Example
 from tests.cli.harness import presk

@@ -19,7 +19,7 @@ from presk_rel.exec.exact.rounding import round_rational
 from presk_rel.exec.exact.run import Options, RunResult
 from presk_rel.exec.literals import arguments
 from presk_rel.exec.values import IndexTensor, KeyValue, MaskTensor, Rounded, Tensor, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 FILES = sorted(str(p.relative_to(EXAMPLES)) for p in EXAMPLES.rglob("*.psk") if p.parent.name != "diag")
 QUICK = [("tour/hinge.psk", "hinge_grad"), ("tutorial/03_attention.psk", "attend"), ("train_minigpt.psk", "next_token")]

@@ -18,7 +18,8 @@ import torch
 from presk_rel.exec import inputs
 from presk_rel.exec.torch.run import Dtype, at, compile_entry, to_torch
 from presk_rel.exec.values import Leaf, Tensor, Value, leaves, map_leaves
-from presk_rel.pipeline import Mode, Request, Session
+from presk_rel.pipeline import Mode
+from presk_rel.session import Request, Session
 from tests.acceptance.gradients import CLOSE, STEP, Differentiated, ball, distance, dot, entries, precision
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

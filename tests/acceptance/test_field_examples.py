@@ -8,7 +8,7 @@ import pytest
 
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.render import to_json
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 from tests.acceptance.examples import EXAMPLES, Example
 
 FIELD = Path(__file__).parents[2] / "examples" / "field"

@@ -13,7 +13,7 @@ from torch.func import grad
 
 from presk_rel.exec.literals import literal
 from presk_rel.exec.values import Tensor, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 TEXT = """\
 module Layer {

@@ -25,9 +25,9 @@ from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import Node
 from presk_rel.exec.values import Tensor, leaves
 from presk_rel.notation.latex_style import latex_text
-from presk_rel.pipeline import Request, Session
 from presk_rel.rules.facts_io import read_facts, write_facts
 from presk_rel.rules.program import rule_program
+from presk_rel.session import Request, Session
 from tests.exec.oracle import texts
 from tests.export.test_conformance import _doubles, conforms  # noqa: F401  a fixture
 from tests.notation.texts import after_ad, compiles, elab

@@ -10,7 +10,7 @@ import pytest
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import literal
 from presk_rel.exec.values import Tensor, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 from tests.exec.oracle import texts
 
 TEXT = """\

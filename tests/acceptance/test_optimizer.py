@@ -19,7 +19,7 @@ from presk_rel.exec.exact.proven import inject
 from presk_rel.exec.exact.untyped import flint_context
 from presk_rel.exec.torch.run import compile_entry, run_torch
 from presk_rel.exec.values import HyperValue, Tensor, TreeValue, TupleValue, Value, leaves
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 STEPS, WARMUP, LR = 50, 7, 3e-2
 SOURCE = """\

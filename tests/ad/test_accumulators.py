@@ -12,7 +12,7 @@ from presk_rel.core.ir import Fold, Function, Program
 from presk_rel.elab.ty import SCALAR, SCALAR_REAL, Hyper, Idx, Key, Mask, TupleOf, Type
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.values import Tensor, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 from presk_rel.smt.linear import constant
 from tests.exec.oracle import texts
 

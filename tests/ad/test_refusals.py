@@ -8,7 +8,7 @@ import pytest
 
 from presk_rel.diagnostics import PreskError
 from presk_rel.diagnostics.catalogue import CATALOGUE
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 CODES = ("E6001", "E6002")
 

@@ -13,7 +13,7 @@ import presk_rel
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import arguments
 from presk_rel.exec.values import Tensor
-from presk_rel.pipeline import Request
+from presk_rel.session import Request
 from tests.api.test_api import DIMS, EXAMPLES, SMALL, mlp
 
 

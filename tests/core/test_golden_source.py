@@ -11,7 +11,7 @@ from presk_rel.core.printer import print_function, print_program
 from presk_rel.core.reader import load
 from presk_rel.core.verify import problems
 from presk_rel.diagnostics import Diagnostics
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.golden import check, sections
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.psk"))

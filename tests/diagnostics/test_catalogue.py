@@ -12,7 +12,7 @@ import pytest
 
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.diagnostics.catalogue import CATALOGUE, CodePage
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from presk_rel.syntax.parser import parse
 
 Check = Callable[[str], list[Diagnostic]]

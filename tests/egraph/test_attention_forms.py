@@ -11,7 +11,7 @@ import pytest
 import presk_rel
 from presk_rel.exec.conform import distance
 from presk_rel.exec.exact.run import Options
-from presk_rel.pipeline import Request
+from presk_rel.session import Request
 
 HEAD = """
 const HD : nat = 4

@@ -17,7 +17,7 @@ from presk_rel.egraph.rules import RULES
 from presk_rel.elab.ty import SCALAR, SCALAR_REAL, Mask
 from presk_rel.exec.sampling import sample_rules
 from presk_rel.exec.verdict import verify_proof
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENTRIES = [

@@ -347,7 +347,7 @@ def test_sums_and_products_match_in_either_order(order: str) -> None:
     ids=["nothing-named", "mean-named", "deviation-named"],
 )
 def test_the_gradient_of_a_normalization_is_one_operation(form: str, tmp_path: Path) -> None:
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
     x = "ℝ[b: B, a: 4]"
     text = f"dim B\nfn norm(x : {x}) -> {x} =\n  {form}\n"

@@ -382,7 +382,7 @@ FORMS = [
 
 @pytest.mark.parametrize(("body", "params", "result", "expected"), [f[1:] for f in FORMS], ids=[f[0] for f in FORMS])
 def test_forms(body: str, params: str, result: str, expected: list[str], tmp_path):
-    from presk_rel.pipeline import Session
+    from presk_rel.session import Session
 
     path = tmp_path / "form.psk"
     path.write_text(f"{HEAD}fn f({params}) -> ℝ[{result}] = {body}\n", encoding="utf-8")

@@ -11,7 +11,7 @@ from presk_rel.core.ir import Prim
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import Node
 from presk_rel.exec.render import to_json
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 HEAD = """dim B
 const V : nat = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 TEXT = """
 dim B

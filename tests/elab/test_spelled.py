@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from presk_rel.diagnostics import Diagnostic, PreskError
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 HEAD = "dim B\ndim C <= 8\ntype Acts = ℝ[batch: B, c: C]\n"
 

@@ -13,7 +13,7 @@ from presk_rel.exec.exact.run import Options
 from presk_rel.exec.literals import arguments
 from presk_rel.exec.torch.run import Dtype
 from presk_rel.exec.values import Tensor
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 
 def kappa(path: Path, text: str, *given: str, dtype: Dtype = "f64") -> float:

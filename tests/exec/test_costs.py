@@ -13,7 +13,7 @@ from presk_rel.exec.exact.kernel import Site
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.exact.sizes import estimate
 from presk_rel.exec.inputs import prepare
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 from .programs import MLP, program
 

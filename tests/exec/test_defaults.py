@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.cli.harness import EXAMPLES, Ran, presk, presk_json
 
 SOURCE = """

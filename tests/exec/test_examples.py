@@ -11,7 +11,7 @@ from presk_rel.core.ir import Program
 from presk_rel.exec.exact.rounding import round_rational
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.render import to_json
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 from .oracle import texts
 

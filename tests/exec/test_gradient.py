@@ -11,7 +11,7 @@ from mpmath import mp
 from presk_rel.core.ir import Program
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.values import Tensor, TreeValue, Value
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 from .central import worst_component
 from .oracle import agree, texts

@@ -7,7 +7,7 @@ import pytest
 
 from presk_rel.diagnostics import PreskError
 from presk_rel.exec.exact.run import Options
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 TEXT = """
 dim B

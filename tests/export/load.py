@@ -27,7 +27,7 @@ from presk_rel.exec.values import (
     take,
 )
 from presk_rel.export.torch_file import Exported
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

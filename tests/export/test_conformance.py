@@ -14,7 +14,7 @@ from presk_rel.core.ir import Function
 from presk_rel.elab.ty import Instance, Type, map_dims, map_instance
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.literals import Node
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from presk_rel.smt.linear import Linear, constant
 from tests.acceptance.examples import EXAMPLES as FIELD
 

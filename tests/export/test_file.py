@@ -5,7 +5,7 @@ from pathlib import Path
 from torch import nn
 
 from presk_rel.export.names import MODULE, Names
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 from .load import EXAMPLES
 

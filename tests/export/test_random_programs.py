@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.acceptance.gradients import DIMS
 from tests.acceptance.programs import random_program
 

@@ -9,7 +9,7 @@ import pytest
 
 from presk_rel.notation.latex_style import latex_text
 from presk_rel.notation.unicode_style import unicode_text
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.golden import check, sections
 from tests.notation.texts import after_ad, elab
 

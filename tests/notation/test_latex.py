@@ -13,7 +13,7 @@ from presk_rel.notation.formula import Den, Equation, Num, Over, Root, Section, 
 from presk_rel.notation.latex_names import math_name, note_text, upright_name
 from presk_rel.notation.latex_style import latex_text
 from presk_rel.notation.unicode_style import unicode_text
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.notation.texts import after_ad, compiles, elab, well_formed
 from tests.syntax.trees import NAMES
 

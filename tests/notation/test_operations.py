@@ -9,7 +9,7 @@ import pytest
 from presk_rel.core.prims import PRIMS
 from presk_rel.notation.table import INFIX, SIGNS, SOURCE_ONLY, WRITTEN
 from presk_rel.notation.unicode_style import unicode_text
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.notation.texts import elab
 
 

@@ -13,7 +13,7 @@ from presk_rel.notation.latex_style import MACROS
 from presk_rel.notation.of_core import core_sections
 from presk_rel.notation.of_typed import typed_sections
 from presk_rel.notation.source_names import source_names
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 ENGINE = next((path for name in ("pdflatex", "tectonic", "xelatex", "lualatex") if (path := shutil.which(name))), None)
 

@@ -10,7 +10,7 @@ from presk_rel.core.findings import SUBSTITUTES
 from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.diagnostics.render import render
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

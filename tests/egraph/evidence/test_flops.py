@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from presk_rel.core.ir import Program
 from presk_rel.exec.inputs import prepare
 from presk_rel.exec.torch.run import at, compile_entry, to_torch
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 V, D, H, L, B, T = 11, 8, 2, 2, 2, 5

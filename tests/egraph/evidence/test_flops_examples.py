@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.egraph.evidence.test_flops import (
     EXAMPLES,
     compiled_flops,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = [p for folder in (".", "field", "reference", "tour") for p in sorted((EXAMPLES / folder).glob("*.psk"))]

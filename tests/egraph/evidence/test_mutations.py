@@ -23,7 +23,7 @@ from presk_rel.egraph.rule import Rule
 from presk_rel.egraph.rules import RULES
 from presk_rel.elab.ty import SCALAR, SCALAR_REAL, Mask
 from presk_rel.exec.verdict import verify_proof
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.egraph.evidence.wrong_programs import reached, wrong_programs
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"train_minigpt": {"m.V": 64, "m.D": 32, "m.H": 2, "m.L": 2}}

@@ -19,7 +19,7 @@ from presk_rel.egraph.parts import live
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.render import to_json
 from presk_rel.exec.verdict import verify_proof
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.ad.random_programs import DIMS as WHOLE_DIMS
 from tests.ad.random_programs import random_program as whole_program
 from tests.egraph.random_programs import random_program

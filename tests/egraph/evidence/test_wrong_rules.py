@@ -21,7 +21,7 @@ from presk_rel.egraph.rules import RULES
 from presk_rel.elab.ty import Real, Shape
 from presk_rel.exec import sampling
 from presk_rel.exec.sampling import Sampled, sample_rules
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.egraph.evidence.test_laws import CONTEXT, Quotient, sides
 from tests.egraph.programs import read
 from tests.egraph.test_rules_hold import BY_SEARCH, NoInstance, Search, compare

@@ -21,7 +21,7 @@ from presk_rel.egraph.fusion.fuse import Fused, fuse
 from presk_rel.egraph.fusion.roles import ROLES
 from presk_rel.egraph.parts import live
 from presk_rel.exec.exact.run import Options, run_exact
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.egraph.random_programs import random_program
 from tests.exec.oracle import texts
 from tests.exec.torch.against import agrees

@@ -24,7 +24,7 @@ from presk_rel.exec.torch.emit import taken
 from presk_rel.exec.torch.layouts import Array, expanded, fresh, pointwise, viewed
 from presk_rel.exec.torch.run import DTYPES, Dtype, at, compile_entry, to_torch
 from presk_rel.exec.torch.trace import counted
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 from tests.ad.random_programs import DIMS, random_program
 
 from .test_random_programs import with_gradient

@@ -24,7 +24,7 @@ from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.emit import Emitted, emit
 from presk_rel.exec.torch.loaded import loaded
 from presk_rel.exec.torch.run import at, compile_entry, to_torch
-from presk_rel.pipeline import Session
+from presk_rel.session import Session
 
 from .test_counts import CONSTS, FILES, entries
 

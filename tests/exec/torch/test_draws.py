@@ -17,7 +17,7 @@ from presk_rel.exec.exact.run import Options
 from presk_rel.exec.inputs import prepare
 from presk_rel.exec.torch.run import Dtype, compile_entry, run_torch
 from presk_rel.exec.values import IndexTensor, Rounded, Tensor, Value, leaves
-from presk_rel.pipeline import Request, Session
+from presk_rel.session import Request, Session
 
 SOURCE = """\
 dim B

@@ -17,7 +17,7 @@ from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Code, Runner, Status, a
 from presk_rel.exec.torch.inductor_build import examples, flat, nested, spec
 from presk_rel.exec.torch.loaded import Loaded
 from presk_rel.exec.torch.run import DTYPES
-from presk_rel.pipeline import Request
+from presk_rel.session import Request
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL = {"V": 7, "D": 4, "H": 2, "L": 2}
