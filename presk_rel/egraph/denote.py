@@ -20,7 +20,7 @@ from presk_rel.egraph.denote_terms import Branch, FunctionValue, Lengths, Tensor
 from presk_rel.elab.ty import Idx, Mask, Real, Shape, TupleOf, Type
 from presk_rel.smt.linear import Linear, symbol
 
-MOST_BINDINGS = 5_000_000
+MOST_BINDINGS = 1_000_000
 """Reading folds up to laws reads their bodies with what they are given, so one body several times where that differs,
 and folds in it as often again; beyond this the checker gives up."""
 

@@ -32,6 +32,15 @@ Components = dict[ClassId, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Classes to be decided together, with the cyclic components of all classes. What is `free` is computed anyway."""
+
+    choices: Choices
+    free: frozenset[ClassId]
+    component: Components
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
     """The chosen choice of every class that is needed; `cost` of all of them; `gap` is 0 where proven optimal, else how
     far below `cost` the optimum may lie, relative to it."""

@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from presk_rel.egraph.budget import Budget
-from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, trees_of
+from presk_rel.egraph.extract import Choice, Choices, ClassId, Part, trees_of
 
 WIDTH, NARROW = 16, 10
 """Variables of a table, and of those that are kept apart from each other."""
@@ -56,15 +56,15 @@ class Eliminated:
     exact: bool
 
 
-def eliminated(choices: Choices, free: frozenset[ClassId], component: Components, budget: Budget) -> Eliminated | None:
+def eliminated(part: Part, budget: Budget) -> Eliminated | None:
     """The cheapest selection of a part, or a good one with a bound; None where a cyclic component is large, or the
     budget is spent. What is `free` is there: one with several choices takes one of them, the others cost nothing."""
-    groups = _grouped(choices, component)
+    choices, groups = part.choices, _grouped(part)
     if any(len(g) > 1 and not _few(choices, g) for g in groups):
         return None
     if 2 * sum(max(x.cost for x in ways) for ways in choices.values()) > IMPOSSIBLE:
         return None
-    problem = _Problem(choices, free, component)
+    problem = _Problem(part)
     for group in groups:
         problem.add(group)
     solver = _Elimination(problem.tables, problem.count, budget)
@@ -73,15 +73,15 @@ def eliminated(choices: Choices, free: frozenset[ClassId], component: Components
         return None
     value = solver.values()
     needed = {c for c, v in problem.number.items() if value[v]}
-    chosen = problem.chosen(groups, needed) if solver.exact else _suggested(choices, free, needed)
+    chosen = problem.chosen(groups, needed) if solver.exact else _suggested(part, needed)
     return Eliminated(chosen, solver.constant, solver.exact)
 
 
-def _grouped(choices: Choices, component: Components) -> list[list[ClassId]]:
+def _grouped(part: Part) -> list[list[ClassId]]:
     """The classes, those of one cyclic component together."""
     groups: dict[int, list[ClassId]] = {}
-    for c in choices:
-        groups.setdefault(component[c][0], []).append(c)
+    for c in part.choices:
+        groups.setdefault(part.component[c][0], []).append(c)
     return list(groups.values())
 
 
@@ -91,15 +91,13 @@ def _few(choices: Choices, group: list[ClassId]) -> bool:
     return len(beside.union(group)) <= WIDTH and prod(1 + len(choices[c]) for c in group) <= JOINT
 
 
-def _suggested(choices: Choices, free: frozenset[ClassId], needed: set[ClassId]) -> dict[ClassId, Choice]:
+def _suggested(part: Part, needed: set[ClassId]) -> dict[ClassId, Choice]:
     """The selection of cheapest trees where what was found to be needed costs next to nothing."""
-    there = {
+    choices, there = part.choices, needed | part.free
+    inside = {
         c: [replace(x, needs=frozenset(n for n in x.needs if n in choices)) for x in w] for c, w in choices.items()
     }
-    cheaper = {
-        c: [replace(x, cost=x.cost if c in needed or c in free else x.cost << 20) for x in ways]
-        for c, ways in there.items()
-    }
+    cheaper = {c: [replace(x, cost=x.cost if c in there else x.cost << 20) for x in ways] for c, ways in inside.items()}
     best = trees_of(cheaper, frozenset()).best
     by_key = {c: {x.key: x for x in ways} for c, ways in choices.items()}
     return {c: by_key[c][x.key] for c, x in best.items()}
@@ -109,12 +107,18 @@ def _suggested(choices: Choices, free: frozenset[ClassId], needed: set[ClassId])
 class _Problem:
     """Costs as tables; `number` has the variable of every class that may be needed or not."""
 
-    choices: Choices
-    free: frozenset[ClassId]
-    component: Components
+    part: Part
     tables: list[Table] = field(default_factory=list[Table])
     number: dict[ClassId, Var] = field(default_factory=dict[ClassId, Var])
     count: int = 0
+
+    @property
+    def choices(self) -> Choices:
+        return self.part.choices
+
+    @property
+    def free(self) -> frozenset[ClassId]:
+        return self.part.free
 
     def fresh(self) -> Var:
         self.count += 1

@@ -9,7 +9,17 @@ from itertools import product
 from math import prod
 
 from presk_rel.egraph.budget import Budget
-from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, PartShape, Problem, SolvedShapes, components
+from presk_rel.egraph.extract import (
+    Choice,
+    Choices,
+    ClassId,
+    Components,
+    Part,
+    PartShape,
+    Problem,
+    SolvedShapes,
+    components,
+)
 from presk_rel.egraph.extract_elimination import eliminated
 
 FEW = 1_000
@@ -39,14 +49,15 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: B
     parts = _parts(choices, free, component)
     chosen = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
     bound = float(sum(choices[c][0].cost for c in problem.needed if len(choices[c]) == 1))
-    size = sum(len(choices[c]) for part in parts for c in part)
+    size = sum(len(choices[c]) for classes in parts for c in classes)
     limit = min(limit, FIRST + EACH * size)
-    for part in parts:
-        inner = {c: choices[c] for c in part}
+    for classes in parts:
+        part = Part({c: choices[c] for c in classes}, free, component)
+        inner = part.choices
         share = limit * (0.1 + 0.9 * sum(map(len, inner.values())) / max(1, size))
-        ordered, shape = _shape(inner, free)
+        ordered, shape = _shape(part)
         if shape not in solved:
-            found = _enumerated(inner, free, component) or _large(inner, hint, free, component, share, budget)
+            found = _enumerated(part) or _large(part, hint, share, budget)
             solved[shape] = _picked(ordered, found)
         found = _same(ordered, *solved[shape])
         chosen |= found.choice
@@ -57,9 +68,10 @@ def solve(problem: Problem, hint: dict[ClassId, Choice], limit: float, budget: B
 _Ordered = list[tuple[ClassId, list[Choice]]]
 
 
-def _shape(inner: Choices, free: frozenset[ClassId]) -> tuple[_Ordered, PartShape]:
+def _shape(part: Part) -> tuple[_Ordered, PartShape]:
     """The classes of a part and their choices in an order that mostly does not depend on their numbers, and what of the
     part that leaves. Parts of one shape have one solution: layers of a model are alike."""
+    inner, free = part.choices, part.free
     place: dict[ClassId, int] = {}
     queue = [*(c for c in inner if c in free), *(c for c in inner if c not in free)]
     starts = sum(c in free for c in inner)
@@ -117,25 +129,18 @@ def _parts(choices: Choices, free: frozenset[ClassId], component: Components) ->
     return [g for g in groups.values() if any(len(choices[c]) > 1 for c in g)]
 
 
-def _large(
-    choices: Choices,
-    hint: dict[ClassId, Choice],
-    free: frozenset[ClassId],
-    component: Components,
-    limit: float,
-    budget: Budget,
-) -> Solved:
+def _large(part: Part, hint: dict[ClassId, Choice], limit: float, budget: Budget) -> Solved:
     """By elimination where the part is narrow; else that suggests a start and a bound for the integer program."""
-    found = eliminated(choices, free, component, budget)
+    found = eliminated(part, budget)
     if found is None:
-        return _program(choices, hint, free, component, limit, budget)
-    roots = [c for c in choices if c in free]
-    certain = sum(choices[c][0].cost for c in roots if len(choices[c]) == 1)
+        return _program(part, hint, limit, budget)
+    roots = [c for c in part.choices if c in part.free]
+    certain = sum(part.choices[c][0].cost for c in roots if len(part.choices[c]) == 1)
     if found.exact:
         return Solved(_within(found.choice, roots), found.bound + certain)
     starts = [_within(way, roots) for way in (found.choice, hint)]
     start = min(starts, key=_cost)
-    solved = _program(choices, start, free, component, limit, budget)
+    solved = _program(part, start, limit, budget)
     better = min(start, _within(solved.choice, roots), key=_cost)
     return Solved(better, max(found.bound + certain, solved.bound))
 
@@ -144,32 +149,26 @@ def _cost(chosen: dict[ClassId, Choice]) -> int:
     return sum(way.cost for way in chosen.values())
 
 
-def _program(
-    choices: Choices,
-    hint: dict[ClassId, Choice],
-    free: frozenset[ClassId],
-    component: Components,
-    limit: float,
-    budget: Budget,
-) -> Solved:
+def _program(part: Part, hint: dict[ClassId, Choice], limit: float, budget: Budget) -> Solved:
     from presk_rel.egraph.extract_solver import solve_part
 
-    found = solve_part(choices, hint, free, component, limit, budget)
-    return found or Solved({c: hint[c] for c in choices if c in hint}, 0.0)
+    found = solve_part(part, hint, limit, budget)
+    return found or Solved({c: hint[c] for c in part.choices if c in hint}, 0.0)
 
 
-def _enumerated(choices: Choices, free: frozenset[ClassId], component: Components) -> Solved | None:
+def _enumerated(part: Part) -> Solved | None:
     """The cheapest choices by trying all, where there are few; None where there are many."""
+    choices = part.choices
     undecided = [c for c, ways in choices.items() if len(ways) > 1]
     if prod(len(choices[c]) for c in undecided) > FEW:
         return None
-    roots = [c for c in choices if c in free]
+    roots = [c for c in choices if c in part.free]
     fixed = {c: ways[0] for c, ways in choices.items() if len(ways) == 1}
     best: Solved | None = None
     for pick in product(*(choices[c] for c in undecided)):
         chosen = _within({**fixed, **dict(zip(undecided, pick, strict=True))}, roots)
         cost = sum(way.cost for way in chosen.values())
-        if (best is None or cost < best.bound) and _ordered(chosen, component):
+        if (best is None or cost < best.bound) and _ordered(chosen, part.component):
             best = Solved(chosen, cost)
     return best
 

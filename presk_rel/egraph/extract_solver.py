@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from presk_rel.egraph.budget import SEARCHING, Budget
 from presk_rel.egraph.cp_sat import Model, Var
-from presk_rel.egraph.extract import Choice, Choices, ClassId, Components
+from presk_rel.egraph.extract import Choice, Choices, ClassId, Components, Part
 from presk_rel.egraph.extract_parts import Solved
 
 LARGE, TOO_LARGE = 3_000, 20_000
@@ -13,16 +13,10 @@ see: 16 seconds of the processor where it says 0.3), and beyond which it is not 
 clock too rarely."""
 
 
-def solve_part(
-    choices: Choices,
-    hint: dict[ClassId, Choice],
-    free: frozenset[ClassId],
-    component: Components,
-    limit: float,
-    budget: Budget,
-) -> Solved | None:
+def solve_part(part: Part, hint: dict[ClassId, Choice], limit: float, budget: Budget) -> Solved | None:
     """The cheapest choices of a part, or the best found within `limit` of the deterministic clock, which is taken off
     the budget; None if none was found."""
+    choices, free = part.choices, part.free
     size = sum(map(len, choices.values()))
     limit = min(limit, budget.solver)
     if size > TOO_LARGE or limit <= 0 or budget.late():
@@ -30,7 +24,7 @@ def solve_part(
         return None
     model = Model()
     scale = _scale(choices)
-    variables = _formulate(model, choices, hint, free, component, scale)
+    variables = _formulate(model, part, hint, scale)
     level = 2 if size <= LARGE else 0  # the relaxation proves optima here
     found = model.solve(limit, level, budget.seconds_left(SEARCHING))
     budget.solver -= model.spent
@@ -51,18 +45,12 @@ def _scale(choices: Choices) -> int:
     return max(1, worst >> 50)
 
 
-def _formulate(
-    model: Model,
-    choices: Choices,
-    hint: dict[ClassId, Choice],
-    free: frozenset[ClassId],
-    component: Components,
-    scale: int,
-) -> dict[tuple[ClassId, int], Var]:
+def _formulate(model: Model, part: Part, hint: dict[ClassId, Choice], scale: int) -> dict[tuple[ClassId, int], Var]:
     """One variable per class and per choice: a needed class takes one of its choices, and is needed by at most as much
     as is taken of the choices that need it. (As sums, not as clauses: the linear relaxation is far tighter.) What is
     needed anyway counts as 1, and has no variables if it has one choice."""
-    needed = {c: None if c in free else model.boolean() for c in choices}
+    choices, component = part.choices, part.component
+    needed = {c: None if c in part.free else model.boolean() for c in choices}
     level = {c: model.integer(0, n - 1) for c in choices if (n := component[c][1]) > 1}
     for c, there in needed.items():
         if there is not None:
@@ -89,20 +77,17 @@ def _formulate(
             there = needed.get(n)  # what is free may lie in another part
             if there is not None:
                 model.at_least([(there, 1), *((y, -1) for y in users)], 0)
-    _pairs(model, choices, needed, component, variables)
+    _pairs(model, part, needed, variables)
     model.minimize(objective)
     return variables
 
 
 def _pairs(
-    model: Model,
-    choices: Choices,
-    needed: dict[ClassId, Var | None],
-    component: Components,
-    variables: dict[tuple[ClassId, int], Var],
+    model: Model, part: Part, needed: dict[ClassId, Var | None], variables: dict[tuple[ClassId, int], Var]
 ) -> None:
     """Of two classes that may need each other, as `x` and `-x` do, one is computed without the other. (This follows
     from the order, but not for the linear relaxation.)"""
+    choices, component = part.choices, part.component
     for c, ways in choices.items():
         near = {n for way in ways for n in way.needs if n > c and n in choices and component[n][0] == component[c][0]}
         for d in sorted(n for n in near if any(c in way.needs for way in choices[n])):
