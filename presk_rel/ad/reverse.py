@@ -24,6 +24,7 @@ from presk_rel.ad.operators import KINDS, operator, refusal, word, write
 from presk_rel.ad.prune import Generated, Kind, prune
 from presk_rel.ad.share import share
 from presk_rel.ad.specialize import specialize
+from presk_rel.ad.square import square
 from presk_rel.ad.store import store
 from presk_rel.ad.vjp import reverse
 from presk_rel.core.ir import Binding, Closure, Function, Grad, Jvp, Op, Program, Var, Vjp, operands
@@ -52,7 +53,7 @@ def eliminate(program: Program) -> tuple[Program, tuple[Generated, ...]]:
         sites = [(f, b) for f in program.functions.values() for b in f.bindings if isinstance(b.op, Derivative)]
         if not sites:
             return program, tuple(made)
-        program, new = _round(program, made)
+        program, new = _round(square(program), made)
         program, new = share(program, new, made)
         made.extend(new)
 

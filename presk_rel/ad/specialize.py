@@ -163,7 +163,7 @@ class _Work:
         if not taken:
             return op
         values = tuple((i, replace(k, captured=()), tuple(types[c] for c in k.captured)) for i, k in taken.items())
-        key = (fn, op.dim_args, _leads(callee, op, [types[v] for v in given]), caller.dims, values)
+        key = (fn, op.dim_args, leads_of(callee, op, [types[v] for v in given]), caller.dims, values)
         if key not in self.versions:
             self.versions[key] = self._write(key)
             yield self.finished(self.versions[key])
@@ -227,7 +227,7 @@ def _rebuilt(
             return [*made, replace(b, op=Prim("tuple", (), tuple(names)))]
 
 
-def _leads(f: Function, op: Call | Closure | Fold, types: list[Type]) -> Leads:
+def leads_of(f: Function, op: Call | Closure | Fold, types: list[Type]) -> Leads:
     """What each prefix of the callee stands for in the caller; none that is the caller's own, which means the same."""
     given = dict(op.dim_args)
     prefixes: dict[str, Shape] = {}
