@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PASSES = ("parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "fuse", "verify", "run")
-"""The names of the passes, as `--time` shows them."""
+Pass = Literal[
+    "parse", "names", "type", "lower", "analyse", "differentiate", "inline", "optimize", "fuse", "verify", "run"
+]
+"""The passes in order, by the names that `--time` shows."""
 
 _MADE = re.compile(r"\.(lambda|stack)[0-9]+(\.|$)")
 """Functions that lowering made of parts of others."""
@@ -185,7 +187,7 @@ class Pipeline:
         return cast("T", self._made[key])
 
     @contextmanager
-    def _pass(self, name: str, *, stop: bool = True) -> Generator[None]:
+    def _pass(self, name: Pass, *, stop: bool = True) -> Generator[None]:
         """Times a pass, and stops the pipeline after it if the program has errors."""
         start = time.perf_counter()
         try:

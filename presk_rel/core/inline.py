@@ -68,17 +68,6 @@ def inline_entry(program: Program, entry: str, dims: Mapping[str, int] | None = 
     return Program(program.modules, {flat.name: flat, **bodies}, bounds, program.declared)
 
 
-def inline_at(
-    program: Program, fn: str, name: str, dims: Mapping[str, Linear], types: tuple[Type, ...]
-) -> tuple[Function, tuple[Function, ...]]:
-    """The flat form of `fn` where its dims are these forms and its arguments have these types, which a caller says;
-    called `name`, and the bodies of its folds. What `fn` reaches has no `grad`."""
-    work = _Inline(program)
-    function = program.functions[fn]
-    flat = run(work.flatten(function, name, dims, _absorbed(function, dims, types), types))
-    return flat, tuple(work.bodies.values())
-
-
 def _runnable(function: Function) -> None:
     parts = [*((f"its parameter `{p.name}`", p.type) for p in function.params), ("its result", function.result)]
     for what, ty in parts:

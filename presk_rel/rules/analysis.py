@@ -247,10 +247,6 @@ class Liveness:
     dead: Mapping[str, frozenset[str]]
     last_use: Mapping[str, Mapping[str, int]]
 
-    def last_use_rows(self) -> list[tuple[str, str, int]]:
-        """(function, variable, index of the binding), sorted."""
-        return sorted((f, name, i) for f, uses in self.last_use.items() for name, i in uses.items())
-
 
 @record
 class CoreAnalysis:

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from presk_rel.diagnostics import Diagnostic, PreskError
+from presk_rel.diagnostics import Diagnostic, PreskBug, PreskError
 from presk_rel.facts.builtins import EFFECTS
 from presk_rel.rules.absence import explain_absence
 from presk_rel.rules.analysis import CoreAnalysis
 from presk_rel.rules.proof import Absence, Fact, ProofNode
+from presk_rel.rules.proof_check import check_proof
 from presk_rel.rules.proofs import Prover
 
 CLASSES = ("Cinf", "C0plus", "Disc")
@@ -66,8 +67,16 @@ def explain(analysis: CoreAnalysis, question: Question) -> list[Explanation]:
 
 def _explain(prover: Prover, goal: Fact) -> Explanation:
     if goal[1] in prover.relations.table(goal[0]):
-        return Proven(goal, prover.prove(*goal))
+        return Proven(goal, _checked(prover, prover.prove(*goal)))
     return Refuted(goal, tuple(_absences(prover, goal)))
+
+
+def _checked(prover: Prover, proof: ProofNode) -> ProofNode:
+    """The proof, which code that shares nothing with what found it accepts before anybody reads it."""
+    problems = check_proof(prover.relations, proof)
+    if problems:
+        raise PreskBug("why", f"a proof was refused: {problems[0]}")
+    return proof
 
 
 def _goals(analysis: CoreAnalysis, question: Question) -> Iterator[Fact]:

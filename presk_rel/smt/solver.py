@@ -12,6 +12,7 @@ from importlib import import_module
 from math import lcm
 from typing import TYPE_CHECKING, Any, assert_never
 
+from presk_rel.diagnostics import PreskBug
 from presk_rel.diagnostics.record import mutable, record
 from presk_rel.smt.linear import Linear
 
@@ -115,6 +116,12 @@ def holds_at(condition: Condition, values: dict[str, int]) -> bool:
             assert_never(condition)
 
 
+def fails_at(condition: Condition, values: dict[str, int], facts: Sequence[Condition]) -> bool:
+    """Whether these are naturals of which the facts are true and the condition is not."""
+    naturals = all(n >= 0 for n in values.values())
+    return naturals and all(holds_at(f, values) for f in facts) and not holds_at(condition, values)
+
+
 def decide_by_normal_form(condition: Condition) -> bool | None:
     """True or False where the linear normal form alone decides for *all* naturals, else None."""
     match condition:
@@ -176,7 +183,8 @@ class Solver:
 
 
 class _Z3:
-    """The one file-local face of z3: a solver that holds the facts, asked by push and pop."""
+    """The one file-local face of z3: a solver that holds the facts, asked by push and pop. What it says fails is
+    evaluated without it before anybody reads it."""
 
     def __init__(self, facts: Sequence[Condition]) -> None:
         self.z3: Any = import_module("z3")  # untyped, and imported only when a question needs it
@@ -184,7 +192,7 @@ class _Z3:
         self.solver: Any = self.z3.SolverFor("QF_LIA", ctx=self.context)
         self.solver.set("rlimit", RESOURCE_LIMIT)
         self.variables: dict[str, Any] = {}
-        self.fact_symbols: frozenset[str] = frozenset().union(*(symbols(f) for f in facts))
+        self.facts = facts
         for fact in facts:
             self._declare(symbols(fact))
             self.solver.add(self._formula(fact))
@@ -195,11 +203,11 @@ class _Z3:
         self.solver.push()
         try:
             self.solver.add(self.z3.Not(self._formula(condition)))
-            return self._smallest(names)
+            return self._smallest(condition, names)
         finally:
             self.solver.pop()
 
-    def _smallest(self, names: list[str]) -> Verdict:
+    def _smallest(self, condition: Condition, names: list[str]) -> Verdict:
         answer = self.solver.check()
         if answer == self.z3.unsat:
             return Proven()
@@ -210,12 +218,14 @@ class _Z3:
             self._minimise(goal)
         self.solver.check()
         model = self.solver.model()
-        return Refuted(tuple((n, self._value(model, self.variables[n])) for n in names))
+        values = {n: self._value(model, variable) for n, variable in self.variables.items()}
+        if not fails_at(condition, values, self.facts):
+            raise PreskBug("smt", f"{condition} does not fail at {values}")
+        return Refuted(tuple((n, values[n]) for n in names))
 
     def _minimise(self, goal: Any) -> None:
         """Pin `goal` to its least value by bisection; each probe is one incremental check. A probe that Z3 cannot
-        answer
-        counts as infeasible: the counterexample stays true, though perhaps not the smallest."""
+        answer counts as infeasible: the counterexample stays true, though perhaps not the smallest."""
         self.solver.check()
         low, high = 0, self._value(self.solver.model(), goal)
         while low < high:

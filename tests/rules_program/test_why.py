@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from presk_rel.core.analysis import CoreAnalysis, analyse
-from presk_rel.diagnostics import PreskError
+from presk_rel.diagnostics import PreskBug, PreskError
 from presk_rel.rules.json_text import json_text
 from presk_rel.rules.proof_check import check_proof
+from presk_rel.rules.proofs import Prover
 from presk_rel.rules.why import Proven, Question, Refuted, explain
 from presk_rel.rules.why_json import explanations_json
 from presk_rel.rules.why_text import explanations_text
@@ -60,6 +62,17 @@ def test_every_class_has_a_proof_that_the_checker_accepts(seed: int) -> None:
         for explanation in explanations:
             assert isinstance(explanation, Proven)
             assert check_proof(analysis.relations, explanation.proof) == []
+
+
+def test_a_proof_is_printed_only_when_the_checker_accepts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis = analysed(HINGE)
+    question = Question("margin", everything=True)
+    (proven, *_) = explain(analysis, question)
+    assert isinstance(proven, Proven)
+    wrong = replace(proven.proof, because=())
+    monkeypatch.setattr(Prover, "prove", lambda *_: wrong)
+    with pytest.raises(PreskBug, match="a proof was refused"):
+        explain(analysis, question)
 
 
 @given(st.integers(0, 10**9))

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from presk_rel.diagnostics import PreskBug
+from presk_rel.smt import solver as module
 from presk_rel.smt.linear import Linear, constant, linear, symbol
 from presk_rel.smt.solver import (
     AtMost,
@@ -29,6 +31,17 @@ D, T, B = symbol("D"), symbol("T"), symbol("B")
 
 def test_d_equals_4d_fails_for_d_1() -> None:
     assert Solver().prove(Equal(D, D.scale(4))) == Refuted((("D", 1),))
+
+
+def test_what_z3_says_fails_is_evaluated_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = (AtMost(constant(2), D), Divides(2, D))
+    solver = Solver(facts)
+    assert solver.prove(Less(D, constant(4))) == Refuted((("D", 4),))
+    formula = module._Z3._formula
+    wrong = Less(D, constant(5))
+    monkeypatch.setattr(module._Z3, "_formula", lambda z3, c: formula(z3, Less(D, constant(3)) if c == wrong else c))
+    with pytest.raises(PreskBug, match=r"D < 5 does not fail at \{'D': 4\}"):
+        Solver(facts).prove(wrong)
 
 
 def test_the_normal_form_decides_without_z3() -> None:

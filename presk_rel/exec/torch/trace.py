@@ -57,15 +57,6 @@ class Step:
         return self.launches == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The steps of one run in order, or none of them where only launches were counted; what it returns."""
-
-    steps: tuple[Step, ...]
-    launches: int
-    returned: tuple[Any, ...]
-
-
 def _constant(value: Any, name: str) -> Any:
     """A constant of a file by its name there; parts of one (`torch.unbind`) are views of another."""
     match value:
