@@ -15,13 +15,27 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+def _gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _souffle() -> bool:
+    from presk_rel.rules.souffle import available
+
+    return available()
+
+
+NEEDS = {"gpu": (_gpu, "a CUDA device"), "souffle": (_souffle, "Soufflé")}
+"""Markers of what not every machine has: whether it is here, and its name."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`pytest -m gpu` where there is no GPU skips by name what needs one."""
-    needing = [item for item in items if item.get_closest_marker("gpu") is not None]
-    if needing:
-        import torch
-
-        if not torch.cuda.is_available():
+    """What was asked for by a marker, and cannot run on this machine, is skipped by name."""
+    for marker, (is_here, thing) in NEEDS.items():
+        needing = [item for item in items if item.get_closest_marker(marker) is not None]
+        if needing and not is_here():
             for item in needing:
-                item.add_marker(pytest.mark.skip(reason=f"{item.name} needs a CUDA device"))
+                item.add_marker(pytest.mark.skip(reason=f"{item.name} needs {thing}"))

@@ -85,7 +85,7 @@ def test_souffle_runs_the_files_as_they_are(tmp_path: Path) -> None:
         shutil.copyfile(part, parts / part.name)
     given = everything(MISTAKES, 4)
     write_facts(tmp_path, rule_program(), given)
-    command = [souffle.binary() or "souffle", "--no-preprocessor", "-F", ".", "-D", ".", "rules.dl"]
+    command = [str(souffle.binary()), "--no-preprocessor", "-F", ".", "-D", ".", "rules.dl"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
     found = solve(rule_program(), given, "embedded")
     for name in rule_program().outputs:
