@@ -75,6 +75,7 @@ def command(
 
     def body() -> Outcome:
         from presk_rel.exec.literals import arguments
+        from presk_rel.exec.torch.inductor_process import shared
 
         allowed = None if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
@@ -82,7 +83,8 @@ def command(
         torch = Torch(dtype, device, tier)
         request = Request(arguments(args), naturals(dims, "--dim"), seed)
         if every:
-            return _all(program, request, torch, bits, allowed)
+            with shared():
+                return _all(program, request, torch, bits, allowed)
         return _one(program, program.entry(required(entry)).name, request, torch, bits, allowed)
 
     report.execute(body)
@@ -117,7 +119,8 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
         "discrete": found.discrete, "first": None if found.first is None else _difference(found.first),
         "bound": float(allowed), "judged": None if judged is None else _judged(judged), "conforms": holds,
     }  # fmt: skip
-    head = f"{'conforms' if holds else 'does NOT conform'}: {name} on {torch.device} in {torch.dtype}"
+    where = f"on {torch.device} in {torch.dtype} (tier {ran.status.tier})"
+    head = f"{'conforms' if holds else 'does NOT conform'}: {name} {where}"
     return Outcome(document, f"{head} {_said(found, allowed, judged)}", 0 if holds else 1)
 
 

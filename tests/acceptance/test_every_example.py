@@ -7,34 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from presk_rel.core.ir import Function
-from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.session import Session
-from tests.acceptance.examples import EXAMPLES as FIELD
-from tests.acceptance.examples import Example
+from tests.acceptance.examples import CONSTS, PATHS, shown
 from tests.cli.harness import presk
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-SMALL = {"V": 5, "D": 4, "H": 2, "L": 2}
-CONSTS = {"gpt.psk": SMALL, "minigpt.psk": SMALL, "train_minigpt.psk": {f"m.{k}": v for k, v in SMALL.items()}}
-"""Constants to run with instead."""
-PATHS = [p for p in sorted(EXAMPLES.rglob("*.psk")) if p.parent.name != "diag"]
 QUICK = ("mlp", "hinge", "03_attention", "layer_norm", "huber")
 """Run by default."""
-
-
-def shown(path: Path, session: Session) -> Example:
-    """The entry that shows the example: in `examples/field` the table says it, elsewhere it is the last that runs."""
-    known = next((e for e in FIELD if path.parent.name == "field" and e.file == path.stem), None)
-    if known is not None:
-        return known
-    written = [session.core.functions[f.name] for f in session.typed.functions]
-    last = [f for f in written if not any(isinstance(t, FunctionType) for t in types(f))][-1]
-    return Example(path.stem, last.name, dict.fromkeys(last.dims, 2))
-
-
-def types(f: Function) -> list[object]:
-    return [f.result, *(p.type for p in f.params)]
 
 
 def options(name: str, pairs: Iterable[tuple[str, object]]) -> list[str]:

@@ -76,7 +76,9 @@ def test_conform_says_what_torch_gives_where_it_gives_no_number(tmp_path: Path):
     path.write_text("fn e(x : ℝ[]) -> ℝ[] = exp(exp(x))\n", encoding="utf-8")
     ran = presk("conform", str(path), "--entry", "e", "--arg", "x=20")
     assert ran.status == 1
-    assert ran.out.startswith("does NOT conform: e on cpu in f64 at result[]: torch gives inf, the proven result is ")
+    assert ran.out.startswith(
+        "does NOT conform: e on cpu in f64 (tier emit) at result[]: torch gives inf, the proven result is "
+    )
     assert presk_json("conform", str(path), "--entry", "e", "--arg", "x=20").document["first"]["measured"] == "inf"
 
 
@@ -84,7 +86,7 @@ def test_conform_of_discrete_results_says_how_many_were_compared(tmp_path: Path)
     path = tmp_path / "i.psk"
     path.write_text("fn i(x : ℝ[a: 4, b: 3]) -> idx[3][a: 4] = argmax(x)\n", encoding="utf-8")
     ran = presk("conform", str(path), "--entry", "i")
-    assert ran.out == "conforms: i on cpu in f64 gives the proven result (4 discrete values)\n"
+    assert ran.out == "conforms: i on cpu in f64 (tier emit) gives the proven result (4 discrete values)\n"
 
 
 MANY = """

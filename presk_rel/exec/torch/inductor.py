@@ -10,10 +10,8 @@ at a call; tensors are made contiguous, since machine code knows only the stride
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -22,8 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from presk_rel.exec.torch import inductor_cache
+from presk_rel.exec.torch import inductor_cache, inductor_process
 from presk_rel.exec.torch.inductor_build import examples, flat, launches, nested, spec
+from presk_rel.exec.torch.inductor_process import BuildError, cleaned
 from presk_rel.exec.torch.loaded import Loaded
 from presk_rel.exec.torch.numerics import undisturbed
 
@@ -167,21 +166,25 @@ def compiled(code: Code, given: tuple[Any, ...], device: str, kernels: int) -> t
         return run, Status(status.tier, f"{error}; {status.reason}" if status.reason else str(error), status.kernels)
 
 
+def compiler() -> str | None:
+    """The C++ compiler: $CXX, or the first that is there of those that have a name of their own."""
+    named = os.environ.get("CXX", "").strip()
+    if named:
+        return named if shutil.which(named.split()[0]) else None
+    return next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
+
+
 def no_compiler() -> str | None:
     """Why C++ cannot be compiled here; None where it can."""
-    named = os.environ.get("CXX")
-    if named:
-        return None if shutil.which(named.split()[0]) else f"the compiler CXX={named[:100]} is not there"
-    if any(shutil.which(name) for name in ("g++", "clang++", "c++")):
+    if compiler() is not None:
         return None
+    named = os.environ.get("CXX", "").strip()
+    if named:
+        return f"the compiler CXX={cleaned(named)[:100]} is not there"
     return "there is no C++ compiler here (g++, clang++ or $CXX)"
 
 
 # -------------------------------------------------------------------------------------------------- ahead of time
-
-
-class BuildError(Exception):
-    """The compiler failed; its last words."""
 
 
 def _entry(code: Code, specs: list[Any], device: str) -> inductor_cache.Entry:
@@ -192,45 +195,37 @@ def _entry(code: Code, specs: list[Any], device: str) -> inductor_cache.Entry:
         "results": [r.spec for r in code.results],
         "device": device,
     }
-    name = inductor_cache.key(_identity(job))
+    cxx = compiler() or ""
+    name = inductor_cache.key(_identity(job, cxx))
     found = inductor_cache.find(name)
     if found is not None:
         return found
     torch: Any = import_module("torch")
-    with tempfile.TemporaryDirectory(prefix="presk-build-") as scratch:
-        out = str(Path(scratch) / "compute.pt2")
-        _build({**job, "threads": torch.get_num_threads(), "out": out})
-        return inductor_cache.store(name, Path(out), {"kernels": launches(out), "device": device})
+    try:
+        with tempfile.TemporaryDirectory(prefix="presk-build-", ignore_cleanup_errors=True) as scratch:
+            out = Path(scratch) / "compute.pt2"
+            inductor_process.build(
+                {**job, "threads": torch.get_num_threads(), "out": str(out), "scratch": scratch}, cxx
+            )
+            return inductor_cache.store(name, out, {"kernels": launches(str(out)), "device": device})
+    except OSError as error:
+        raise BuildError(f"machine code cannot be kept: {cleaned(str(error))}") from error
 
 
-def _identity(job: dict[str, Any]) -> dict[str, Any]:
+def _identity(job: dict[str, Any], cxx: str) -> dict[str, Any]:
     """All that the machine code depends on; dtype and shapes are in the source."""
     torch: Any = import_module("torch")
     here = Path(__file__).parent
     return {
-        "format": 2,
+        "format": 3,
         **job,
         "torch": str(torch.__version__),
         "python": sys.version,
         "threads": torch.get_num_threads(),
         "capability": str(torch.backends.cpu.get_cpu_capability()),
-        "cxx": os.environ.get("CXX", ""),
+        "cxx": cxx,
         "called": [(here / n).read_text(encoding="utf-8") for n in ("support.py", "inductor_build.py")],
     }
-
-
-def _build(job: dict[str, Any]) -> None:
-    """Run a job in a process of its own, which imports what this one does and nothing from the current folder."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-P", "-m", "presk_rel.exec.torch.inductor_build"]
-    done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True, env=environment, check=False)
-    if done.returncode or not Path(job["out"]).exists():
-        lines = [x.strip() for x in done.stderr.splitlines() if x.strip()]
-        raise BuildError(f"the compiler failed: {_clean(lines[-1] if lines else f'status {done.returncode}')}")
-
-
-def _clean(text: str) -> str:
-    return "".join(c for c in text if c.isprintable())[:200]
 
 
 def opened(path: Path) -> Callable[[list[Any]], Any]:
@@ -239,7 +234,7 @@ def opened(path: Path) -> Callable[[list[Any]], Any]:
     try:
         return inductor.aoti_load_package(str(path)).loader.boxed_run
     except Exception as error:
-        raise BuildError(f"the compiled file does not load: {_clean(str(error))}") from error
+        raise BuildError(f"the compiled file does not load: {cleaned(str(error))}") from error
 
 
 # ---------------------------------------------------------------------------------------------------- just in time
@@ -253,5 +248,5 @@ def just_in_time(compute: Run, specs: list[Any], device: str, kernels: int) -> t
         with torch.inference_mode():
             run(*nested(specs, iter(examples(specs, device))))
     except Exception as error:  # whatever Dynamo, Inductor or a C compiler raises
-        return compute, Status("emit", f"torch.compile failed: {_clean(str(error).partition(chr(10))[0])}", kernels)
+        return compute, Status("emit", f"torch.compile failed: {cleaned(str(error).partition(chr(10))[0])}", kernels)
     return run, Status("compile")

@@ -1,21 +1,31 @@
-"""Compiles the `compute` of a generated file ahead of time: `python -m presk_rel.exec.torch.inductor_build`, a process
-of its own, so that what the compiler prints, keeps and changes stays there.
+"""Compiles the `compute` of generated files ahead of time: `python -m presk_rel.exec.torch.inductor_build`, a process
+of its own (`inductor_process`), so that what the compiler prints, keeps and changes stays there.
 
-Its input is a JSON job: the generated `source`, the `given` tensors as shapes and names of dtypes (lists where the
-host hands over one for each iteration), the same of its `results`, `device`, `threads`, and the `out` file. What is
-compiled takes the tensors, and those that it writes the results to: a slice of a stack is moved there while it is in
-the cache, and what is computed entry by entry is written there to begin with. Constants of the source that are
+Its input is a JSON job on each line: the generated `source`, the `given` tensors as shapes and names of dtypes (lists
+where the host hands over one for each iteration), the same of its `results`, `device`, `threads`, the `out` file, and a
+`scratch` folder for all that is made on the way; its output a line for each job done. It ends when a job fails, and
+when its input does: in the middle of a job that is because nobody waits any more.
+
+What is compiled takes the tensors, and those that it writes the results to: a slice of a stack is moved there while it
+is in the cache, and what is computed entry by entry is written there to begin with. Constants of the source that are
 one number everywhere are traced too, so that the compiler sees their values and not only their memory.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import signal
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, cast
 
 Spec = Any
@@ -68,7 +78,6 @@ def build(job: dict[str, Any]) -> None:
     from presk_rel.exec.torch.loaded import loaded
 
     torch: Any = import_module("torch")
-    inductor: Any = import_module("torch._inductor")
     torch.set_num_threads(job["threads"])
 
     tables = _tables(loaded(job["source"]).namespace)
@@ -91,7 +100,22 @@ def build(job: dict[str, Any]) -> None:
     with torch.no_grad():
         tensors = examples([*job["given"], *job["results"]], job["device"])
         program = torch.export.export(Pure(), tuple(tensors), strict=False)
-        inductor.aoti_compile_and_package(program, package_path=job["out"])
+        _compile(program, job["out"], job["scratch"])
+
+
+def _compile(program: Any, out: str, scratch: str) -> None:
+    """Only what belongs to the compiler and not to a program (precompiled headers) is left where Inductor keeps such
+    things, below the folder for temporary files as it was when this process began."""
+    inductor: Any = import_module("torch._inductor")
+    config: Any = import_module("torch._inductor.config")
+    import_module("torch._inductor.codecache")  # which settles where headers are
+    import_module("torch._inductor.runtime.cache_dir_utils").cache_dir()
+    tempfile.tempdir = os.environ["TMPDIR"] = scratch
+    options: dict[str, Any] = {"aot_inductor.output_path": str(Path(scratch) / "code")}
+    if shutil.which("openssl") is None:  # it tells headers apart by their hash
+        options["aot_inductor.precompile_headers"] = False
+    with config.patch(options):
+        inductor.aoti_compile_and_package(program, package_path=out)
 
 
 def _tables(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -110,5 +134,29 @@ def launches(package: str) -> int:
     return sum(len(_LAUNCH.findall(text.partition("::run_impl(")[2])) for text in texts)
 
 
+def serve() -> None:
+    """Do the jobs of the standard input."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what compilers print
+    busy: list[str] = []
+    jobs: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_listen, args=(jobs, busy), daemon=True).start()
+    while line := jobs.get():
+        build(json.loads(line))
+        busy.clear()
+        print("done", file=answers, flush=True)
+
+
+def _listen(jobs: SimpleQueue[str], busy: list[str]) -> None:
+    """Hand jobs over; at the end of the input remove what is half done, and end the compilers of this group."""
+    for line in sys.stdin:
+        busy[:] = [json.loads(line)["scratch"]]
+        jobs.put(line)
+    if busy:
+        shutil.rmtree(busy[0], ignore_errors=True)
+        os.killpg(0, signal.SIGTERM)
+    jobs.put("")
+
+
 if __name__ == "__main__":
-    build(json.load(sys.stdin))
+    serve()
