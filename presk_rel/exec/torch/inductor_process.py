@@ -56,7 +56,7 @@ class Builder:
     def _start(self, cxx: str) -> None:
         """Start it with the modules that this process imports."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "CXX": cxx}
-        self._said, self._cxx = tempfile.TemporaryFile(), cxx  # noqa: SIM115
+        self._said, self._cxx = tempfile.TemporaryFile(), cxx  
         self._child = subprocess.Popen(
             [sys.executable, *COMMAND],
             stdin=subprocess.PIPE,
@@ -74,8 +74,10 @@ class Builder:
         with suppress(BrokenPipeError):  # it has ended: its last words say why
             child.stdin.write(json.dumps(job) + "\n")
             child.stdin.flush()
-        if child.stdout.readline() and Path(job["out"]).exists():
-            return
+        if child.stdout.readline():
+            if Path(job["out"]).exists():
+                return
+            raise BuildError("the compiler wrote nothing")
         child.wait()
         raise BuildError(f"the compiler failed: {self._last_words() or f'status {child.returncode}'}")
 
@@ -142,8 +144,11 @@ def build(job: Mapping[str, Any], cxx: str) -> None:
     if builder is not None:
         builder.build(job, cxx)
         return
-    with shared():
-        build(job, cxx)
+    builder = Builder()
+    try:
+        builder.build(job, cxx)
+    finally:
+        builder.close()
 
 
 def cleaned(text: str) -> str:
