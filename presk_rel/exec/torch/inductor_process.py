@@ -56,7 +56,7 @@ class Builder:
     def _start(self, cxx: str) -> None:
         """Start it with the modules that this process imports."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "CXX": cxx}
-        self._said, self._cxx = tempfile.TemporaryFile(), cxx  
+        self._said, self._cxx = tempfile.TemporaryFile(), cxx  # noqa: SIM115
         self._child = subprocess.Popen(
             [sys.executable, *COMMAND],
             stdin=subprocess.PIPE,
