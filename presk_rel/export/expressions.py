@@ -10,9 +10,9 @@ from typing import assert_never
 from presk_rel.core.lambdas import children
 from presk_rel.core.trampoline import Walk
 from presk_rel.elab.ty import Hyper, Instance, Params, Real, Stacked, map_instance
-from presk_rel.export.prims import Use, printed
+from presk_rel.export.prims import Use, number, printed
 from presk_rel.export.scope import Place, Scope
-from presk_rel.export.text import ATOM, LAMBDA, Py, comment, literal, tensor
+from presk_rel.export.text import ATOM, LAMBDA, Py, comment, tensor
 from presk_rel.export.trees import chain, in_module, instance_of, module_at, module_of, opened, place_of, read, sub_tree
 from presk_rel.smt.linear import Linear, constant, symbol
 from presk_rel.syntax import ast
@@ -110,7 +110,7 @@ def expression(s: Scope, e: TExpr) -> Walk[Py]:
         case TLiteral(value, Hyper()) if value.denominator == 1:
             return s.dim(constant(value))
         case TLiteral(value):
-            return literal(value)
+            return number(value, e.span)
         case TDim(dim):
             return s.dim(dim)
         case TPrim("proj", _, (TTuple((item,)),)):  # an ascription that names axes

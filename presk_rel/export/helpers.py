@@ -21,6 +21,18 @@ HELPERS: dict[str, str] = {
     flat = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), reduction="none")
     return flat.reshape(target.shape)
 ''',
+    "quotient": '''def quotient(n, m):
+    """The integer quotient, rounded towards 0."""
+    return abs(n) // abs(m) if (n < 0) == (m < 0) else -(abs(n) // abs(m))
+''',
+    "maximum": '''def maximum(x, y):
+    """The larger entry; at a tie y and its derivative, where `torch.maximum` gives half to each."""
+    return torch.where(x > y, x, y)
+''',
+    "minimum": '''def minimum(x, y):
+    """The smaller entry; at a tie y and its derivative, where `torch.minimum` gives half to each."""
+    return torch.where(x < y, x, y)
+''',
     "sub_tree": '''def sub_tree(state, path):
     """The entries of a state dict below `path`, where `*` is any layer of a stack, whose number stays in the key."""
     steps = path.split(".")

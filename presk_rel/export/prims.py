@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context as Decimals
+from decimal import Decimal
 from fractions import Fraction
 from string import ascii_letters, ascii_lowercase, ascii_uppercase
 
 from presk_rel.core.ein import ein_spec
+from presk_rel.diagnostics import Span
 from presk_rel.elab.ty import Hyper, Idx, Params, TupleOf, Type
 from presk_rel.export.context import Context, unsupported
 from presk_rel.export.shapes import dim_of, lined_up, shape_of
-from presk_rel.export.text import ATOM, COMPARE, POWER, PRODUCT, SUM, UNARY, Py, infix, tensor
+from presk_rel.export.text import ATOM, COMPARE, POWER, PRODUCT, SUM, UNARY, Py, floating, infix, real, tensor
 from presk_rel.smt.linear import Linear, constant
 from presk_rel.types.tree import TPrim
 
@@ -64,10 +67,19 @@ def _arithmetic(u: Use) -> Py:
         return Py(f"{u.context.helper('tree_map')}({_TORCH[u.e.op]}, {names})")
     op, level = _INFIX[u.e.op]
     if isinstance(u.e.type, Hyper):
-        whole = u.e.op == "div" and u.e.type.kind in ("nat", "int")
-        return infix(u.args[0], "//" if whole else op, u.args[1], level, number=True)
+        if u.e.op == "div" and u.e.type.kind == "int":
+            return _quotient(u)
+        return infix(u.args[0], op, u.args[1], level, number=True)
     left, right = (u.aligned(i, u.e.type) for i in range(2))
-    return infix(left, op, right, level, number=left.number and right.number)
+    number = left.number and right.number
+    return infix(floating(left) if number and u.e.op != "div" else left, op, right, level, number=number)
+
+
+def _quotient(u: Use) -> Py:
+    """The integer quotient, towards 0."""
+    if all(u.type(i) == Hyper("nat") for i in range(2)):
+        return infix(u.args[0], "//", u.args[1], PRODUCT, number=True)
+    return Py(f"{u.context.helper('quotient')}({u.args[0].text}, {u.args[1].text})", ATOM, True)
 
 
 def _neg(u: Use) -> Py:
@@ -80,7 +92,11 @@ def _pow(u: Use) -> Py:
     exponent = u.e.attrs[0]
     if _is_tree(u.e.type):
         return Py(f"{u.context.helper('tree_map')}(lambda x: x**{exponent}, {u.args[0].text})")
-    return Py(f"{u.args[0].at(ATOM)} ** {exponent}", POWER, u.args[0].number)
+    base = u.args[0]
+    if base.number:
+        whole = isinstance(u.e.args[0], TPrim) and u.e.args[0].op == "real"  # of a number that may be an integer
+        base = floating(base) if not whole else Py(f"float({base.text})", ATOM, True)
+    return Py(f"{base.at(ATOM)} ** {exponent}", POWER, base.number)
 
 
 def _dot(u: Use) -> Py:
@@ -109,9 +125,9 @@ def _reduce(u: Use) -> Py:
 
 
 def _extremum(u: Use) -> Py:
-    name = "torch.maximum" if u.e.op == "max" else "torch.minimum"
-    x, y = (tensor(u.aligned(i, u.e.type)).text for i in range(2))
-    return Py(f"{name}({x}, {y})")
+    helper = u.context.helper("maximum" if u.e.op == "max" else "minimum")
+    x, y = (u.aligned(i, u.e.type) for i in range(2))
+    return Py(f"{helper}({(tensor(x) if y.number else x).text}, {y.text})")
 
 
 def _compare(u: Use) -> Py:
@@ -278,3 +294,17 @@ def printed(u: Use) -> Py:
     if row is None:
         raise unsupported(f"`{u.e.op}`", u.e.span)
     return row(u)
+
+
+def number(value: Fraction, span: Span) -> Py:
+    """A number of ℝ; E9001 for one that no float holds."""
+    found = real(value)
+    if found is None:
+        raise unsupported(f"the number {_shown(value)} is beyond what a float holds", span)
+    return found
+
+
+def _shown(value: Fraction) -> str:
+    """A number to a few digits, whatever its size."""
+    digits = Decimals(prec=6, Emin=-(10**17), Emax=10**17).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{digits.normalize():e}"

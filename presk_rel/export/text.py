@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -35,12 +37,37 @@ def literal(value: Fraction) -> Py:
     return Py(f"-{text}", UNARY, True) if value < 0 else Py(text, ATOM, True)
 
 
+def real(value: Fraction) -> Py | None:
+    """A number of ℝ as Python writes it; None for one that a float cannot hold. Integers stay integers only as far as
+    torch takes every product with one."""
+    if value and not _LEAST <= abs(value) <= _LARGEST:
+        return None
+    if value.denominator == 1 and abs(value) < _EXACT:
+        return literal(value)
+    text = repr(abs(float(value)))
+    return Py(f"-{text}", UNARY, True) if value < 0 else Py(text, ATOM, True)
+
+
+_LEAST, _LARGEST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
+_EXACT = 2**53
+
+
+def floating(value: Py) -> Py:
+    """A number as a float where it is written as an integer: Python's integers have no end, torch's have."""
+    if not re.fullmatch(r"-?\d+", value.text):
+        return value
+    return Py(f"{value.text}.0", value.level, value.number)
+
+
 def tensor(value: Py) -> Py:
     """A value as a tensor: a number becomes one of the default dtype."""
     if not value.number:
         return value
-    inner = f"{value.text}.0" if value.text.isdigit() else value.text if "." in value.text else f"float({value.text})"
-    return Py(f"torch.tensor({inner})")
+    inner = floating(value).text
+    return Py(f"torch.tensor({inner})" if _FLOAT.search(inner) else f"torch.tensor(float({inner}))")
+
+
+_FLOAT = re.compile(r"(?<![\w.])\d+(\.\d+|(\.\d+)?e[+-]?\d+)")
 
 
 def dimension(form: Linear, symbols: dict[str, Py], constants: dict[int, str]) -> Py:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from presk_rel.core.ir import Function
+from presk_rel.diagnostics import PreskError
 from presk_rel.elab.ty import Instance, Type, map_dims, map_instance
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.literals import Node
@@ -86,7 +87,7 @@ PROGRAMS: dict[str, tuple[str, str, dict[str, int]]] = {
         {"A": 2, "B": 2, "C": 2},
     ),
     "functions of numbers": (
-        "fn f(x : ℝ[a: A], n : nat) -> ℝ[a: A] = x * (sqrt(2.5) + exp(real(n + 1)) / 3) - 1 / 7",
+        "fn f(n : nat, x : ℝ[a: A]) -> ℝ[a: A] = x * (sqrt(2.5) + exp(real(n + 1)) / 3) - 1 / 7",
         "f",
         {"A": 2},
     ),
@@ -208,6 +209,27 @@ fn f(θ : params N, τ : params C, x : ℝ[b: B, 3]) -> (params N, params C) =
         "f",
         {"N": 3},
     ),
+    "derivatives at ties": (
+        "fn f(x : ℝ[a: A]) -> (ℝ[a: A], ℝ[a: A], ℝ[a: A], ℝ[a: A], ℝ[a: A]) =\n"
+        "  let a = grad(λ y. sum(max(y, x) * 3))(x)\n"
+        "  let b = grad(λ y. sum(max(x, y) + 2 * min(y, x) + 5 * min(x, y)))(x)\n"
+        "  let c = grad(λ y. sum(clamp(y - x, (0 : ℝ), (1 : ℝ)) + clamp(1 + y - x, (0 : ℝ), (1 : ℝ))))(x)\n"
+        "  (a, b, c, grad(λ y. sum(relu(y - x) + 2 * abs(x - y)))(x), max(0.3, min(x, 0.7)))",
+        "f",
+        {"A": 3},
+    ),
+    "numbers of any size": (
+        "fn f(n : nat, x : ℝ[a: A]) -> (ℝ[a: A], ℝ[a: A], ℝ[], ℝ[]) =\n"
+        "  let y = x * 1e300 / 1e300 + 10^20 * x - 1000000000 * 1000000000 * 10000000000 * x\n"
+        "  (y, x * real(n)^70, 12345678901234567890, -3)",
+        "f",
+        {"A": 3},
+    ),
+    "quotients of integers": (
+        "fn f(n : int, x : ℝ[a: A]) -> ℝ[a: A] = x + real(n / 2) * 10 + real(n / (n + 4)) * 100 + real(9 / 2)",
+        "f",
+        {"A": 2},
+    ),
     "a composition": (
         "module P{I O : dim} {\n  param w : ℝ[I, O]  init = xavier_uniform\n"
         "  fn apply(x : ℝ[..., I]) -> ℝ[..., O] = x · w\n}\n\n"
@@ -227,5 +249,16 @@ def test_program(name: str, tmp_path: Path):
     path = tmp_path / "page.psk"
     symbols = sorted(d for d in dims if f"{d} : dim" not in text)
     path.write_text("".join(f"dim {d}\n" for d in symbols) + "\n" + textwrap.dedent(text) + "\n", encoding="utf-8")
-    args: dict[str, Node] = {"n": np.array(2)} if "n : nat" in text else {}
+    args: dict[str, Node] = {"n": np.array(2 if "n : nat" in text else -7)} if "(n : " in text else {}
     conforms(path, tmp_path, [entry], {}, lambda _: (dims, args))
+
+
+@pytest.mark.parametrize("number", ["1e400", "1e-400", "-1e500"])
+def test_a_number_beyond_what_floats_hold_is_refused(number: str, tmp_path: Path):
+    path = tmp_path / "page.psk"
+    path.write_text(f"fn f(x : ℝ[]) -> ℝ[] = x * ({number})\n", encoding="utf-8")
+    with pytest.raises(PreskError) as refused:
+        Session(str(path)).exported()
+    (said,) = refused.value.diagnostics
+    assert (said.code, refused.value.exit_status) == ("E9001", 3)
+    assert number.lstrip("-").replace("e", "e+").replace("e+-", "e-") in said.message
