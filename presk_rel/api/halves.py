@@ -47,7 +47,9 @@ def halves(source: str, namespace: dict[str, Any], cotangents: Sequence[str], re
     ]
     made = dict(namespace)
     exec(compile("\n".join(text), "<presk pullback>", "exec"), made)
-    one, other = (undisturbed(made[name], made["device"].type, bf16=in_bf16(made)) for name in ("forward", "backward"))
+    one, other = (
+        undisturbed(made[name], made["device"].type, bf16=in_bf16(source)) for name in ("forward", "backward")
+    )
     return Halves(one, other)
 
 

@@ -64,8 +64,8 @@ def _argmax(x: Array, dim: int) -> Array:
     return fresh((n for i, n in enumerate(x.sizes) if i != dim % len(x.sizes)), "int64")
 
 
-def _mm(x: Array, y: Array, **_: Any) -> Array:
-    return fresh((*x.sizes[:-1], y.sizes[-1]), x.dtype)
+def _mm(x: Array, y: Array, *, out_dtype: str = "", **_: Any) -> Array:
+    return fresh((*x.sizes[:-1], y.sizes[-1]), out_dtype or x.dtype)
 
 
 def _mv(x: Array, y: Array, **_: Any) -> Array:

@@ -7,8 +7,10 @@ what is generated is the product itself, on views, and its kernels can be counte
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+
+from presk_rel.exec.torch.products import Products
 
 Label = object
 """What names an axis of a contraction."""
@@ -56,9 +58,12 @@ class Onto:
     alpha: str
 
 
-def contraction(factors: Sequence[Factor], result: tuple[Label, ...], line: Line, onto: Onto | None = None) -> str:
-    """Σ over the labels that are not of the result, of the product of all factors; `line` names an expression. `onto`
-    is for a batched product of two."""
+def contraction(
+    factors: Sequence[Factor], result: tuple[Label, ...], products: Products, onto: Onto | None = None
+) -> str:
+    """Σ over the labels that are not of the result, of the product of all factors; `products` writes products of
+    matrices. `onto` is for a batched product of two."""
+    line = products.line
     done, *rest = factors
     while rest:
         other, *rest = rest
@@ -66,7 +71,7 @@ def contraction(factors: Sequence[Factor], result: tuple[Label, ...], line: Line
         done, other = _summed(done, {*read, *other.labels}, line), _summed(other, {*read, *done.labels}, line)
         kept = result if not rest else tuple(dict.fromkeys(n for n in (*done.labels, *other.labels) if n in read))
         rows = onto is None and _of_rows(done, other, kept)
-        text, sizes = _rows(done, other, kept, line) if rows else _product(done, other, kept, onto)
+        text, sizes = _rows(done, other, kept, line) if rows else _product(done, other, kept, products, onto)
         done = Factor(line(text) if rest else text, sizes, kept)
         if not rest:
             return text
@@ -84,7 +89,9 @@ def _summed(x: Factor, read: set[Label], line: Line) -> Factor:
     return Factor(line(f"torch.sum({x.name}, {gone})"), sizes, labels)
 
 
-def _product(x: Factor, y: Factor, result: tuple[Label, ...], onto: Onto | None) -> tuple[str, tuple[int, ...]]:
+def _product(
+    x: Factor, y: Factor, result: tuple[Label, ...], products: Products, onto: Onto | None
+) -> tuple[str, tuple[int, ...]]:
     both = [n for n in x.labels if n in y.labels]
     batch = [n for n in result if n in both]
     inner = [n for n in (x if prod(x.sizes) >= prod(y.sizes) else y).labels if n in both and n not in result]
@@ -94,7 +101,7 @@ def _product(x: Factor, y: Factor, result: tuple[Label, ...], onto: Onto | None)
     if _first(result, y, x) and not _first(result, x, y):
         x, y = y, x
     left, right = ([n for n in result if n in f.labels and n not in both] for f in (x, y))
-    text = _multiplied(x, y, batch, left, inner, right, onto)
+    text = _multiplied(x, y, (batch, left, inner, right), products, onto)
     made = (*batch, *left, *right)
     groups = (batch, left, right) if batch else tuple(g for g in (left, right) if g)
     grouped = tuple(prod(x.length(n) if n in x.labels else y.length(n) for n in g) for g in groups)
@@ -130,28 +137,35 @@ def _first(result: tuple[Label, ...], x: Factor, y: Factor) -> bool:
     return not mine or not others or max(mine) < min(others)
 
 
-def _multiplied(
-    x: Factor,
-    y: Factor,
-    batch: list[Label],
-    left: list[Label],
-    inner: list[Label],
-    right: list[Label],
-    onto: Onto | None,
-) -> str:
-    if onto is not None:
-        assert batch
-        pair = f"{x.ordered(batch, left, inner)}, {y.ordered(batch, inner, right)}"
-        return f"torch.baddbmm({onto.name}, {pair}, beta={onto.beta}, alpha={onto.alpha})"
-    if batch:
-        return f"torch.bmm({x.ordered(batch, left, inner)}, {y.ordered(batch, inner, right)})"
-    if left and right:
-        return f"torch.mm({x.ordered(left, inner)}, {y.ordered(inner, right)})"
+Axes = tuple[list[Label], list[Label], list[Label], list[Label]]
+"""Of a product: of both operands and the result; of the left one; of both, summed over; of the right one."""
+
+
+def _multiplied(x: Factor, y: Factor, axes: Axes, products: Products, onto: Onto | None) -> str:
+    batch, left, inner, right = axes
+    if batch or (left and right):
+        return _of_matrices(x, y, axes, products, onto)
+    assert onto is None
     if left:
         return f"torch.mv({x.ordered(left, inner)}, {y.ordered(inner)})"
     if right:
         return f"torch.mv({y.ordered(right, inner)}, {x.ordered(inner)})"
     return f"torch.dot({x.ordered(inner)}, {y.ordered(inner)})"
+
+
+def _of_matrices(x: Factor, y: Factor, axes: Axes, products: Products, onto: Onto | None) -> str:
+    batch, left, inner, right = axes
+    lengths = (prod(x.length(n) if n in x.labels else y.length(n) for n in group) for group in axes)
+    sizes = (next(lengths), next(lengths), next(lengths), next(lengths))
+    names = products.operands(sizes, x.name, y.name)
+    x, y = replace(x, name=names[0]), replace(y, name=names[1])
+    if not batch:
+        assert onto is None
+        return products.product("mm", sizes, x.ordered(left, inner), y.ordered(inner, right))
+    pair = x.ordered(batch, left, inner), y.ordered(batch, inner, right)
+    if onto is not None:
+        return products.scaled(sizes, onto.name, *pair, onto.beta, onto.alpha)
+    return products.product("bmm", sizes, *pair)
 
 
 def _outer(x: Factor, y: Factor, result: tuple[Label, ...]) -> str:

@@ -18,7 +18,7 @@ from presk_rel.core.prims import PRIMS
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Hyper, Idx, Key, Mask, TupleOf, Type
 from presk_rel.exec.shapes import Env, fail, int_of, length
-from presk_rel.exec.torch.edges import computed_in, rounded, widened
+from presk_rel.exec.torch.edges import rounded, widened
 from presk_rel.exec.torch.fuse import fused
 from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
@@ -28,6 +28,7 @@ from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host, sliced_stacks
 from presk_rel.exec.torch.plan import Plan, plan
+from presk_rel.exec.torch.precision import Types, types_of
 from presk_rel.exec.torch.structure import hyper, sliced, structural
 from presk_rel.exec.torch.trace import Host, counted
 from presk_rel.exec.torch.writer import Line, Writer, printable
@@ -93,6 +94,7 @@ class _Emitter:
     program: Program
     unroll: bool
     machine: bool
+    types: Types
     writer: Writer = field(default_factory=Writer)
     bodies: dict[object, Body] = field(default_factory=dict[object, Body])
 
@@ -153,9 +155,11 @@ class _Emitter:
         made = host_scalar(op, args, ty, self.writer.numbers)
         if made is not None:
             return self.host_number(s, made, ty, label)
-        step = Step(
-            op.op, op.attrs, args, ty, s.env, lambda text: s.line(self.writer, text, label), s.known, self.machine
-        )
+
+        def line(text: str) -> str:
+            return s.line(self.writer, text, label)
+
+        step = Step(op.op, op.attrs, args, ty, s.env, line, self.types, s.known, self.machine)
         result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
@@ -346,10 +350,10 @@ def emit(
 ) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another. `machine` is for code that is compiled: no plan."""
-    inner = computed_in(dtype, device)
+    types = types_of(dtype, device)
     program = prepared(program, device, entry, env if machine else None)
     function = program.functions[entry]
-    emitter = _Emitter(program, unroll, machine)
+    emitter = _Emitter(program, unroll, machine, types)
     s = emitter.scope(function, env)
     inputs: list[Input] = []
     for p in function.params:
@@ -357,23 +361,22 @@ def emit(
         def leaf(ty: Type, path: tuple[str, ...], name: str = p.name) -> Node:
             operand = emitter.fresh(ty, env)
             inputs.append(Input(name, path, operand))
-            return Single(operand if inner == dtype else widened(operand, lambda text: s.line(emitter.writer, text)))
+            return Single(widened(operand, types, lambda text: s.line(emitter.writer, text), s.known))
 
         s.nodes[p.name] = built(program.modules, p.type, leaf)
     result = declared(program.modules, emitter.bindings(s, function), function.result)
     leaves, slices = list(operands_of(result)), ()
     if machine:
         leaves, slices = sliced_stacks(s.lines, leaves)
-    if inner != dtype:
-        leaves = [rounded(x, dtype) for x in leaves]
+    leaves = [rounded(x, types) for x in leaves]
     title = f"  # {printable(function.name)}"
     text = entry_text(emitter.writer, s.lines, [i.operand for i in inputs], leaves, title)
     numbered = (replace(x, name=str(k)) for k, x in enumerate(leaves))
-    source = file_text(emitter.writer, text, inner, device)
+    source = file_text(emitter.writer, text, types.inner, device)
     read = [taken(i.operand, dtype) for i in inputs]
     trees = tuple(groups((s.nodes[p.name] for p in function.params), whole=True))
-    planned = None if machine else plan(source, inner, read, trees, groups([result]))
-    kernels = counted(source, inner, read) if planned is None else planned.kernels
+    planned = None if machine else plan(source, types.inner, read, trees, groups([result]))
+    kernels = counted(source, types.inner, read) if planned is None else planned.kernels
     return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned, slices)
 
 

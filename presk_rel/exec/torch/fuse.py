@@ -34,16 +34,19 @@ def product_sum(step: Step) -> str | None:
                 continue
             if rest.sizes != step.sizes or _order(rest, step):
                 continue
-            return _addmm(rest, x, w.name if op == "dot" else f"{w.name}.mT", step)
+            return _addmm(rest, x, w, step, turned=op != "dot")
     return None
 
 
-def _addmm(rest: Operand, x: Operand, matrix: str, step: Step) -> str:
-    if len(x.sizes) == 2:
-        return f"torch.addmm({rest.name}, {x.name}, {matrix})"
+def _addmm(rest: Operand, x: Operand, w: Operand, step: Step, *, turned: bool) -> str:
     rows = entries(x.sizes[:-1])
-    left, right = f"{rest.name}.reshape({(rows, rest.sizes[-1])})", f"{x.name}.reshape({(rows, x.sizes[-1])})"
-    return f"torch.addmm({left}, {right}, {matrix}).reshape({step.sizes})"
+    sizes = (1, rows, x.sizes[-1], rest.sizes[-1])
+    left, matrix = step.products.operands(sizes, x.name, w.name)
+    matrix = f"{matrix}.mT" if turned else matrix
+    if len(x.sizes) == 2:
+        return step.products.added(sizes, rest.name, left, matrix)
+    bias = f"{rest.name}.reshape({(rows, rest.sizes[-1])})"
+    return f"{step.products.added(sizes, bias, f'{left}.reshape({(rows, x.sizes[-1])})', matrix)}.reshape({step.sizes})"
 
 
 def scaled_sum(step: Step) -> str | None:

@@ -27,10 +27,10 @@ def loaded(source: str) -> Loaded:
     as outside."""
     namespace: dict[str, Any] = {"__name__": "presk_generated"}
     exec(compile(source, f"<presk {len(source)}>", "exec"), namespace)
-    entry = undisturbed(namespace["entry"], namespace["device"].type, bf16=in_bf16(namespace))
+    entry = undisturbed(namespace["entry"], namespace["device"].type, bf16=in_bf16(source))
     return Loaded(source, entry, namespace["prelude"], namespace["compute"], namespace)
 
 
-def in_bf16(namespace: dict[str, Any]) -> bool:
-    """Whether a file's products are in bf16."""
-    return str(namespace["dtype"]) == "torch.bfloat16"
+def in_bf16(source: str) -> bool:
+    """Whether a file may have products in bf16."""
+    return "torch.bfloat16" in source

@@ -39,8 +39,9 @@ def sums_in_f32(torch: Any) -> Generator[None]:
     """Products in bf16 with sums in f32."""
     matmul = torch.backends.cuda.matmul
     was = matmul.allow_bf16_reduced_precision_reduction
+    split = getattr(matmul, "allow_bf16_reduced_precision_reduction_split_k", True)  # set to True along with the other
     matmul.allow_bf16_reduced_precision_reduction = False
     try:
         yield
     finally:
-        matmul.allow_bf16_reduced_precision_reduction = was
+        matmul.allow_bf16_reduced_precision_reduction = was if split else (was, split)

@@ -16,6 +16,8 @@ from presk_rel.core.ir import Attr
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Idx, Key, Mask, Real, Shape, Type
 from presk_rel.exec.shapes import Env, alignment, axes, axis_index, int_of
+from presk_rel.exec.torch.precision import Types
+from presk_rel.exec.torch.products import Products
 from presk_rel.exec.values import RunAxes, shape_of
 from presk_rel.smt.linear import Linear
 
@@ -87,10 +89,16 @@ class Step:
     type: Type
     env: Env
     line: Callable[[str], str]
+    types: Types
     known: dict[str, str] = field(default_factory=dict[str, str])
     """The name of each expression computed so far in this function, and of what calls computed along with others."""
     machine: bool = False
     """Whether a compiler gets the code, which joins what stands apart: no call is then worth a copy of an operand."""
+
+    @property
+    def products(self) -> Products:
+        """What writes products of matrices."""
+        return Products(self.line, self.types)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from presk_rel.exec.torch.calls import POINTWISE
+from presk_rel.exec.torch.conversions import converted_once
 from presk_rel.exec.torch.families import Families
 from presk_rel.exec.torch.flatten import flattened
 from presk_rel.exec.torch.gather import gathered
@@ -100,6 +101,7 @@ class _Planner:
 
     def places(self, arenas: dict[str, tuple[Array, list[int]]]) -> Memory:
         graph = self.graph
+        graph.steps, graph.returned = converted_once(graph.steps, graph.returned)
         graph.steps = _needed(graph.steps, {x.name for x in graph.returned})
         made = [p for s in graph.steps if not s.view for p in s.results if p is not None and p.fixed]
         graph.sizes = {p.name: (p.entries, p.dtype) for p in made}

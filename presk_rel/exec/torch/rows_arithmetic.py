@@ -201,7 +201,7 @@ def row_dot(step: Step) -> str:
     return contraction(
         (Factor(x.name, x.sizes, (*lead, inner)), Factor(w.name, w.sizes, (inner, *right))),
         (*lead, *right),
-        step.line,
+        step.products,
     )
 
 
@@ -212,7 +212,7 @@ def row_dot_vjp_l(step: Step) -> str:
     return contraction(
         (Factor(ct.name, ct.sizes, (*lead, *right)), Factor(w.name, w.sizes, (inner, *right))),
         (*lead, inner),
-        step.line,
+        step.products,
     )
 
 
@@ -223,7 +223,7 @@ def row_dot_vjp_r(step: Step) -> str:
     return contraction(
         (Factor(x.name, x.sizes, (*lead, inner)), Factor(ct.name, ct.sizes, (*lead, *right))),
         (inner, *right),
-        step.line,
+        step.products,
     )
 
 

@@ -119,7 +119,7 @@ def row_ein(step: Step) -> str:
         raise PreskBug("torch", f"[{step.attrs[0]}] is no contraction")
     if len(step.sizes) < 3 or matrix_form(str(step.attrs[0])) is None or 0 in step.sizes:
         factors = [Factor(x.name, x.sizes, axes) for x, axes in zip(step.args, spec.operands, strict=True)]
-        return contraction(factors, spec.result, step.line)
+        return contraction(factors, spec.result, step.products)
     pairs = ((x, Fraction(1)) if step.machine else _multiple_of(x) for x in step.args)
     given, numbers = zip(*pairs, strict=True)
     scale = prod(numbers, start=Fraction(1))
@@ -135,7 +135,7 @@ def _of_heads(step: Step, spec: EinSpec, given: tuple[Operand, ...], onto: Onto 
     """A product of batches of matrices. An operand of interleaved heads is copied, once for all that read it."""
     names = [_dense(step, x) for x in given]
     factors = [Factor(n, x.sizes, axes) for n, x, axes in zip(names, given, spec.operands, strict=True)]
-    return contraction(factors, spec.result, step.line, onto)
+    return contraction(factors, spec.result, step.products, onto)
 
 
 def _dense(step: Step, x: Operand) -> str:

@@ -148,10 +148,12 @@ def row_linear(step: Step) -> str:
     x, w, bias = step.args
     if 0 in step.sizes:
         return f"torch.zeros({step.sizes}, dtype=dtype, device=device)"
-    if len(x.sizes) == 2:
-        return f"torch.addmm({bias.name}, {x.name}, {w.name})"
     rows = (entries(x.sizes[:-1]), x.sizes[-1])
-    return f"torch.addmm({bias.name}, {x.name}.reshape({rows}), {w.name}).reshape({step.sizes})"
+    sizes = (1, *rows, w.sizes[-1])
+    left, right = step.products.operands(sizes, x.name, w.name)
+    if len(x.sizes) == 2:
+        return step.products.added(sizes, bias.name, left, right)
+    return f"{step.products.added(sizes, bias.name, f'{left}.reshape({rows})', right)}.reshape({step.sizes})"
 
 
 def row_mse(step: Step) -> str:

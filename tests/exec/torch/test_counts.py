@@ -19,9 +19,9 @@ from presk_rel.exec.inputs import prepare
 from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.calls import CALLS, DRAWS, FREE, VIEWS
 from presk_rel.exec.torch.dispatch import dispatched
-from presk_rel.exec.torch.edges import computed_in
 from presk_rel.exec.torch.emit import taken
 from presk_rel.exec.torch.layouts import Array, expanded, fresh, pointwise, viewed
+from presk_rel.exec.torch.precision import types_of
 from presk_rel.exec.torch.run import DTYPES, Dtype, at, compile_entry, to_torch
 from presk_rel.exec.torch.trace import counted
 from presk_rel.session import Session
@@ -45,7 +45,7 @@ def counts(program: Program, entry: str, dims: dict[str, int], dtype: Dtype, *, 
     inputs = tuple(to_torch(torch, compiled, at(args[i.parameter], i)) for i in compiled.emitted.inputs)
     assert compiled.emitted.plan is not None
     read = [taken(i.operand, DTYPES[dtype]) for i in compiled.emitted.inputs]
-    inner = computed_in(DTYPES[dtype], "cpu")
+    inner = types_of(DTYPES[dtype], "cpu").inner
     assert counted(compiled.emitted.source, inner, read) == len(dispatched(lambda: compiled.generated(inputs)))
     ready = bound(compiled.emitted, compiled.parts.namespace, inputs)
     seen = dispatched(ready.launch)

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,21 @@ import torch
 
 import presk_rel
 from presk_rel.exec.torch.cuda_graph import WARM_UPS, Graph
+from presk_rel.exec.torch.numerics import sums_in_f32
 from presk_rel.exec.torch.run import place_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@dataclass
+class Side:
+    """A stream of its own, of the device that is current then."""
+
+    cuda: "Cuda"
+    device: str
+
+    def wait_stream(self, _: Any) -> None:
+        self.cuda.said.append("wait")
 
 
 class Cuda:
@@ -20,11 +33,15 @@ class Cuda:
 
     def __init__(self) -> None:
         self.said: list[str] = []
-        self.recorded: Any = None
+        self.capturing = False
+        self.current = "cuda:0"
 
-    def Stream(self) -> "Cuda":
+    def Stream(self) -> "Side":
         self.said.append("stream")
-        return self
+        return Side(self, self.current)
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
 
     def current_stream(self) -> "Cuda":
         return self
@@ -38,11 +55,13 @@ class Cuda:
 
     @contextmanager
     def device(self, index: Any) -> Any:
+        self.current = index
         yield self.said.append(f"on {index}")
+        self.current = "cuda:0"
 
     @contextmanager
-    def graph(self, _: Any, capture_error_mode: str) -> Any:
-        yield self.said.append(f"record {capture_error_mode}")
+    def graph(self, _: Any, stream: Side, capture_error_mode: str) -> Any:
+        yield self.said.append(f"record on {stream.device} {capture_error_mode}")
 
     def CUDAGraph(self) -> "Cuda":
         return self
@@ -58,12 +77,36 @@ def test_a_run_is_recorded_once_after_warming_up_beside():
     x, y = torch.zeros(2), torch.ones(1)
     assert [t is u for t, u in zip(graph(x, (y,)), (x, y), strict=True)] == [True, True]
     assert len(runs) == WARM_UPS + 1
-    assert cuda.said == ["on cuda:1", "stream", "wait", "side", "wait", "record thread_local", "replay"]
+    assert cuda.said == [
+        "on cuda:1", "stream", "wait", "side", "wait", "record on cuda:1 thread_local", "replay",
+    ]  # fmt: skip
     found = graph(torch.full((2,), 3.0), (torch.full((1,), 4.0),))
     assert (x.tolist(), y.tolist()) == ([3.0, 3.0], [4.0])
     assert found[0] is x
     assert len(runs) == WARM_UPS + 1
     assert cuda.said[-1] == "replay"
+
+
+def test_inside_a_graph_of_somebody_else_the_run_is_recorded_not_replayed():
+    runs: list[int] = []
+    cuda = Cuda()
+    graph = Graph(lambda x: runs.append(int(x)) or x, "cuda:0", cuda)
+    x = torch.zeros(1)
+    graph(x)
+    cuda.capturing = True
+    assert graph(torch.ones(1)) is x
+    assert runs == [0] * (WARM_UPS + 1) + [1]
+    assert cuda.said.count("replay") == 1
+
+
+def test_a_workspace_is_freed_before_a_graph_is_recorded_and_after(monkeypatch: pytest.MonkeyPatch):
+    """So that the graph's is of its own pool, whatever warmed up."""
+    cuda = Cuda()
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cuda.said.append("free"), raising=False)
+    Graph(lambda x: x, "cuda:0", cuda)(torch.zeros(1))
+    assert [said for said in cuda.said if said == "free" or "record" in said or said == "side"] == [
+        "side", "free", "record on cuda:0 thread_local", "free",
+    ]  # fmt: skip
 
 
 @pytest.mark.gpu
@@ -90,13 +133,27 @@ def test_a_graph_is_recorded_with_products_summed_in_f32_and_without_autocast():
         said.append((matmul.allow_bf16_reduced_precision_reduction, torch.is_autocast_enabled("cuda")))
         return x
 
-    before = matmul.allow_bf16_reduced_precision_reduction
+    before = matmul.allow_bf16_reduced_precision_reduction, matmul.allow_bf16_reduced_precision_reduction_split_k
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch: there is no CUDA here
         with torch.autocast("cuda", dtype=torch.bfloat16):
             Graph(run, cuda=Cuda())(torch.zeros(2))
     assert said == [(False, False)] * (WARM_UPS + 1)
-    assert matmul.allow_bf16_reduced_precision_reduction == before
+    assert before == (
+        matmul.allow_bf16_reduced_precision_reduction,
+        matmul.allow_bf16_reduced_precision_reduction_split_k,
+    )
+
+
+def test_a_user_who_forbids_split_sums_finds_them_forbidden_after():
+    matmul = torch.backends.cuda.matmul
+    try:
+        matmul.allow_bf16_reduced_precision_reduction = (False, False)
+        with sums_in_f32(torch):
+            assert not matmul.allow_bf16_reduced_precision_reduction
+        assert not matmul.allow_bf16_reduced_precision_reduction_split_k
+    finally:
+        matmul.allow_bf16_reduced_precision_reduction = True
 
 
 def test_a_device_without_a_number_is_the_current_one():

@@ -26,7 +26,8 @@ from presk_rel.exec.torch.loaded import loaded
 from presk_rel.exec.torch.run import at, compile_entry, to_torch
 from presk_rel.session import Session
 
-from .test_counts import CONSTS, FILES, entries
+from .as_on_cuda import all_large
+from .test_counts import CONSTS, EXAMPLES, FILES, entries
 
 QUICK = {"gpt", "mlp", "train_minigpt", "adamw", "hinge", "deep"}
 SYNCHRONIZING = ("_local_scalar_dense", "nonzero", "is_nonzero", "item", "unique", "equal")
@@ -63,10 +64,10 @@ def drawn(program: Program, name: str, dims: dict[str, int]) -> tuple[Env, tuple
     return found.env, tuple(to_torch(torch, cpu, at(args[i.parameter], i)) for i in cpu.emitted.inputs)
 
 
-def watched(emitted: Emitted, host: tuple[Any, ...]) -> Iterator[Watch]:
+def watched(emitted: Emitted, host: tuple[Any, ...], dtype: Any) -> Iterator[Watch]:
     """The generated function as it stands, and its plan: what a CUDA graph records. Draws are made before."""
     code = loaded(emitted.source)
-    inputs = tuple(x.to("meta") if isinstance(x, torch.Tensor) else x for x in host)
+    inputs = tuple(_there(x, dtype) if isinstance(x, torch.Tensor) else x for x in host)
     given, _ = code.prelude(inputs)
     with torch.no_grad():
         with Watch() as plain:
@@ -78,6 +79,10 @@ def watched(emitted: Emitted, host: tuple[Any, ...]) -> Iterator[Watch]:
             with Watch() as planned:
                 runs[0](given) if emitted.plan.draws else runs[0]()
             yield planned
+
+
+def _there(x: Any, dtype: Any) -> Any:
+    return x.to("meta", dtype if x.is_floating_point() else x.dtype)
 
 
 def _marked(path: Path) -> Any:
@@ -95,12 +100,27 @@ def test_examples_run_on_the_device_alone(path: Path):
         except PreskError as error:
             assert error.diagnostics[0].code in ("E7003", "E7004"), error.diagnostics[0]
             continue
-        emitted = emit(program, name, env, "float32", "meta")
-        assert emitted.source.replace("'meta'", "'cuda'") == emit(program, name, env, "float32", "cuda").source
-        for watch in watched(emitted, host):
-            assert not watch.wrong, (name, watch.wrong)
-            ran += len(watch.seen)
+        for dtype in ("float32", "bfloat16"):
+            emitted = emit(program, name, env, dtype, "meta")
+            assert emitted.source.replace("'meta'", "'cuda'") == emit(program, name, env, dtype, "cuda").source
+            for watch in watched(emitted, host, getattr(torch, dtype)):
+                assert not watch.wrong, (name, watch.wrong)
+                ran += len(watch.seen)
     assert ran
+
+
+def test_products_of_rounded_operands_run_on_the_device_too(monkeypatch: pytest.MonkeyPatch):
+    """Attention written out, a stack of blocks, and a loss: every product of matrices rounds its operands."""
+    all_large(monkeypatch)
+    session = Session(str(EXAMPLES / "train_minigpt.psk"), CONSTS["train_minigpt"], mode="training")
+    program = session.optimized("loss_grad", {"B": 2, "T": 3}).program
+    env, host = drawn(program, "loss_grad", {"B": 2, "T": 3})
+    for unroll in (False, True):
+        emitted = emit(program, "loss_grad", env, "bfloat16", "meta", unroll=unroll)
+        for watch in watched(emitted, host, torch.bfloat16):
+            assert not watch.wrong
+            assert {"mm", "bmm"} & set(watch.seen)
+            assert not {"addmm", "baddbmm"} & set(watch.seen)
 
 
 def test_a_tensor_of_the_host_is_seen():
