@@ -24,7 +24,7 @@ from presk_rel.exec.torch.host_scalars import host_scalar, tensor_of
 from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.library import prepared
 from presk_rel.exec.torch.nodes import Branch, Node, Single, built, declared, groups, named, operands_of, with_operands
-from presk_rel.exec.torch.operand import Made, Operand, Step, run_axes
+from presk_rel.exec.torch.operand import Made, Operand, Reader, Step, run_axes
 from presk_rel.exec.torch.ops import ROWS
 from presk_rel.exec.torch.parts import Body, Loop, body_of, entry_text, file_text, on_host, sliced_stacks
 from presk_rel.exec.torch.plan import Plan, plan
@@ -93,7 +93,7 @@ class _Scope:
 class _Emitter:
     program: Program
     unroll: bool
-    machine: bool
+    reader: Reader
     types: Types
     writer: Writer = field(default_factory=Writer)
     bodies: dict[object, Body] = field(default_factory=dict[object, Body])
@@ -159,7 +159,7 @@ class _Emitter:
         def line(text: str) -> str:
             return s.line(self.writer, text, label)
 
-        step = Step(op.op, op.attrs, args, ty, s.env, line, self.types, s.known, self.machine)
+        step = Step(op.op, op.attrs, args, ty, s.env, line, self.types, s.known, self.reader)
         result = sliced(step) or fused(step) or row(step)
         if isinstance(result, Operand):
             return result
@@ -346,14 +346,14 @@ def _slice(stack: Node, ty: Type, env: Env, index: str) -> Node:
 
 
 def emit(
-    program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False, machine: bool = False
+    program: Program, entry: str, env: Env, dtype: str, device: str, *, unroll: bool = False, reader: Reader = "torch"
 ) -> Emitted:
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
-    it. `unroll` writes the iterations of folds one after another. `machine` is for code that is compiled: no plan."""
-    types = types_of(dtype, device)
+    it. `unroll` writes the iterations of folds one after another. Only torch's has a plan."""
+    machine, types = reader == "machine", types_of(dtype, device)
     program = prepared(program, device, entry, env if machine else None)
     function = program.functions[entry]
-    emitter = _Emitter(program, unroll, machine, types)
+    emitter = _Emitter(program, unroll, reader, types)
     s = emitter.scope(function, env)
     inputs: list[Input] = []
     for p in function.params:
@@ -375,7 +375,7 @@ def emit(
     source = file_text(emitter.writer, text, types.inner, device)
     read = [taken(i.operand, dtype) for i in inputs]
     trees = tuple(groups((s.nodes[p.name] for p in function.params), whole=True))
-    planned = None if machine else plan(source, types.inner, read, trees, groups([result]))
+    planned = None if reader != "torch" else plan(source, types.inner, read, trees, groups([result]))
     kernels = counted(source, types.inner, read) if planned is None else planned.kernels
     return Emitted(source, tuple(inputs), with_operands(result, numbered), kernels, env, trees, planned, slices)
 

@@ -50,7 +50,10 @@ def _addmm(rest: Operand, x: Operand, w: Operand, step: Step, *, turned: bool) -
 
 
 def scaled_sum(step: Step) -> str | None:
-    """x + c·y, x - c·y with a constant c."""
+    """x + c·y, x - c·y with a constant c. Not where Inductor reads it (torch 2.13), which makes `addmm(x, a, b)` of
+    `add(x, mm(a, b), alpha=c)`: its patterns look at the arguments that they name, and not at others."""
+    if step.compiled:
+        return None
     x, y = step.args
     if step.op == "add" and y.scale is None:
         x, y = y, x

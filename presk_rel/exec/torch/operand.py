@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from presk_rel.core.ir import Attr
 from presk_rel.diagnostics import PreskBug
@@ -78,6 +78,10 @@ def run_axes(ty: Type, env: Env) -> RunAxes:
     return axes(shape_in(ty), env, "the torch executor")
 
 
+Reader = Literal["torch", "compiler", "machine"]
+"""Who gets the code: torch as it stands, a compiler too, or a compiler (`machine`) for which it is written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One primitive about to be generated. `line` adds a line that computes an expression and gives its name; what
@@ -92,8 +96,18 @@ class Step:
     types: Types
     known: dict[str, str] = field(default_factory=dict[str, str])
     """The name of each expression computed so far in this function, and of what calls computed along with others."""
-    machine: bool = False
-    """Whether a compiler gets the code, which joins what stands apart: no call is then worth a copy of an operand."""
+    reader: Reader = "torch"
+
+    @property
+    def machine(self) -> bool:
+        """Whether it is written for a compiler, which joins what stands apart: no call is then worth a copy of an
+        operand."""
+        return self.reader == "machine"
+
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiler reads it."""
+        return self.reader != "torch"
 
     @property
     def products(self) -> Products:

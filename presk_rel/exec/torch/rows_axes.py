@@ -120,7 +120,7 @@ def row_ein(step: Step) -> str:
     if len(step.sizes) < 3 or matrix_form(str(step.attrs[0])) is None or 0 in step.sizes:
         factors = [Factor(x.name, x.sizes, axes) for x, axes in zip(step.args, spec.operands, strict=True)]
         return contraction(factors, spec.result, step.products)
-    pairs = ((x, Fraction(1)) if step.machine else _multiple_of(x) for x in step.args)
+    pairs = ((x, Fraction(1)) if step.compiled else _multiple_of(x) for x in step.args)
     given, numbers = zip(*pairs, strict=True)
     scale = prod(numbers, start=Fraction(1))
     return _of_heads(step, spec, given, None if scale == 1 else Onto(_nothing(step), 0, number(scale)))
@@ -157,7 +157,7 @@ def _multiple_of(x: Operand) -> tuple[Operand, Fraction]:
 
 def _masked_scores(step: Step, x: Operand, mask: Operand) -> str | None:
     """Scores `q · k / c` where the mask allows, as one call: a product added to 0 and -∞."""
-    if step.machine:
+    if step.compiled:
         return f"torch.add({x.name}, {_barred(step, mask)})"
     base, scale = _multiple_of(x)
     made = base.made

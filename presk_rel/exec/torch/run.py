@@ -108,9 +108,13 @@ def compile_entry(
 
     def code() -> Code:
         """The file for a compiler."""
-        if device != "cpu" or no_compiler() is not None:
+        if device != "cpu":
+            return Code(
+                loaded(emit(program, entry, env, DTYPES[dtype], device, unroll=unroll, reader="compiler").source)
+            )
+        if no_compiler() is not None:
             return Code(found)
-        fine = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll, machine=True)
+        fine = emit(program, entry, env, DTYPES[dtype], device, unroll=unroll, reader="machine")
         leaves = (taken(x, DTYPES[dtype]) for x in operands_of(fine.result) if not on_host(x))
         shapes = ((list(x.sizes), x.dtype) for x in leaves if isinstance(x, Array))
         results = (Result(*shape, n) for shape, n in zip(shapes, fine.slices, strict=True))

@@ -8,7 +8,9 @@ from presk_rel.core.inline import inline_entry
 from presk_rel.egraph.optimize import optimize
 from presk_rel.exec.inputs import prepare
 from presk_rel.exec.torch.dispatch import dispatched
+from presk_rel.exec.torch.emit import emit
 from presk_rel.exec.torch.fuse import PATTERNS
+from presk_rel.exec.torch.operand import Reader
 from presk_rel.exec.torch.run import compile_entry, to_torch
 
 from ..programs import MLP, program
@@ -149,6 +151,17 @@ def test_no_pattern(name: str):
     found = program(body("ℝ[a: A, C]", lines))
     assert operation not in on_torch(found, "f", DIMS, {}).source
     agrees(found, "f", DIMS)
+
+
+@pytest.mark.parametrize("reader", ["compiler", "machine"])
+def test_no_compiler_gets_a_sum_with_a_factor(reader: Reader):
+    """Inductor, as of torch 2.13, loses it where what is added is a product: `add(x, mm(a, b), alpha=c)`."""
+    _, result, lines = FOUND["scaled_sum"]
+    found = program(body(result, lines))
+    bound, _ = prepare(found, "f", {}, DIMS, 0)
+    assert "alpha=" in emit(found, "f", bound.env, "float64", "cpu").source
+    assert "torch.sub(" in (source := emit(found, "f", bound.env, "float64", "cpu", reader=reader).source)
+    assert "alpha=" not in source
 
 
 def test_every_pattern_has_a_case():

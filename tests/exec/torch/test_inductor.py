@@ -88,6 +88,7 @@ CASES = [
     ("gpt.psk", "loss_grad", {"B": 1, "T": 3}, SMALL, "training"),
     ("field/linear_attention.psk", "loss_grad", {"B": 1, "T": 2, "D": 2}, {}, "inference"),
     ("field/gaussian_process.psk", "loss_grad", {"N": 2, "M": 2, "D": 2}, {}, "inference"),
+    ("field/lora.psk", "loss_grad", {"B": 1, "In": 2, "Out": 2}, {}, "inference"),
 ]
 
 
