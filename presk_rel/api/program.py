@@ -21,8 +21,9 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.diagnostics.render import render
@@ -44,7 +45,9 @@ def load(
 ) -> Program:
     """The program of a file. `consts` replaces constants by name (`m.V` for one of the file imported as `m`), as
     `--const` does; `mode` says whether `dropout` draws (`training`) or is its expectation (`inference`); `engine` is
-    `auto`, `embedded` or `souffle`. Nothing is read before it is needed."""
+    `auto`, `embedded` or `souffle`. Nothing is read before it is needed. PreskError (E7000) for another value."""
+    _one_of("mode", mode, MODES)
+    _one_of("engine", engine, ENGINES)
     return Program(Session(str(path), dict(consts or {}), engine, mode=mode))
 
 
@@ -105,10 +108,14 @@ class Program:
         device, 1 for dims that contradict each other or are missing."""
         from presk_rel.api.handle import compile_handle
 
+        _one_of("dtype", dtype, DTYPES)
+        _one_of("tier", tier, TIERS)
+        if mode is not None:
+            _one_of("mode", mode, MODES)
         return compile_handle(
             self.lowered(mode, unroll),
             entry,
-            dict(dims or {}),
+            {name: _natural(name, n) for name, n in (dims or {}).items()},
             dict(like or {}),
             dtype,
             device,
@@ -129,6 +136,9 @@ class Program:
             self._lowered[wanted] = Program(other)
         return self._lowered[wanted]
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a program holds the results of its passes, which are not pickled: load the file again")
+
     def __repr__(self) -> str:
         try:
             lines = [f"  {self.signature(f)}" for f in self.functions]
@@ -147,6 +157,25 @@ class Program:
         )
         head = "<tr><th>function</th><th>regularity</th></tr>"
         return f"<b>{html.escape(self.session.path)}</b><table>{head}{cells}</table>"
+
+
+MODES, ENGINES = ("inference", "training"), ("auto", "embedded", "souffle")
+DTYPES, TIERS = ("f64", "f32", "bf16"), ("auto", "emit", "inductor")
+
+
+def _one_of(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        text = f"{option} is {', '.join(allowed[:-1])} or {allowed[-1]}, not {value!r}"
+        raise PreskError([Diagnostic("E7000", text, None)], exit_status=2)
+
+
+def _natural(name: str, value: Any) -> int:
+    """A dim as an int, whatever integer it is."""
+    try:
+        return index(value)
+    except TypeError as error:
+        text = f"the dim {name} is a natural, not {value!r}"
+        raise PreskError([Diagnostic("E7000", text, None)], exit_status=2) from error
 
 
 def signature(f: Function) -> str:

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from presk_rel.api.halves import Halves, halves
+from presk_rel.api.leaves import transformed
 from presk_rel.api.torch_ops import registered, traced
 from presk_rel.api.trees import tree_of
 from presk_rel.core.pullback import with_pullback
@@ -113,7 +114,7 @@ class Level:
         if not kept:
             return self.pull.compiled.called((*inputs, *cts))[self.results :]
         if self.halves is None:
-            return tuple(s * cts[0] for s in kept) if _transformed() else tuple(torch._foreach_mul(kept, cts[0]))
+            return tuple(s * cts[0] for s in kept) if transformed(torch) else tuple(torch._foreach_mul(kept, cts[0]))
         return tuple(self.halves.backward(kept, cts))
 
     def zeros(self, shape: Any) -> Any:
@@ -152,6 +153,9 @@ class Tree(nn.Module):
         """The tensors by field, as presk takes them."""
         parts = {name: getattr(self, attribute) for name, attribute in self.fields.items()}
         return {n: v.tree() if isinstance(v, Tree) else v for n, v in parts.items()}
+
+    def extra_repr(self) -> str:
+        return "\n".join(f"({n}): {tuple(p.shape)}" for n, p in self.named_parameters(recurse=False))
 
 
 class PreskModule(nn.Module):
@@ -200,15 +204,20 @@ class PreskModule(nn.Module):
                 raise TypeError(f"{handle.function.name}: the argument `{p.name}` is missing")
         return tree_of(handle.compiled.emitted.result, _called(self.level, tuple(inputs)))
 
+    def extra_repr(self) -> str:
+        return self.handle.signature
+
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Whatever moves parameters (`to`, `double`, `cuda`)."""
-        moved = nn.Module._apply(self, fn, recurse)
         first = next(self.parameters(), None)
-        if first is not None:
-            dtype = str(first.dtype).removeprefix("torch.")
-            if dtype not in _DTYPES:
-                raise TypeError(f"presk runs in float64, float32 and bfloat16, not in {dtype}")
-            self._moved(_DTYPES[dtype], str(first.device))
+        if first is None:
+            return nn.Module._apply(self, fn, recurse)
+        with torch.no_grad():
+            dtype = str(fn(first.detach().new_empty(0)).dtype).removeprefix("torch.")  # before anything is moved
+        if dtype not in _DTYPES:
+            raise TypeError(f"presk runs in float64, float32 and bfloat16, not in {dtype}")
+        moved = nn.Module._apply(self, fn, recurse)
+        self._moved(_DTYPES[dtype], str(next(self.parameters()).device))
         return moved
 
     def _moved(self, dtype: str, device: str) -> None:
@@ -233,7 +242,7 @@ def _called(level: Level, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return traced(level, inputs, differentiated=differentiated)
     if not differentiated:
         return level.value(inputs)
-    return (Transformed if _transformed() else Call).apply(level, *inputs)[: level.results]
+    return (Transformed if transformed(torch) else Call).apply(level, *inputs)[: level.results]
 
 
 def _returned(level: Level, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -294,12 +303,6 @@ class Transformed(torch.autograd.Function):
 
     jvp = Call.jvp
     backward = Call.backward
-
-
-def _transformed() -> bool:
-    """Whether `torch.func` transforms what runs; True where torch does not say."""
-    active = getattr(torch._C, "_are_functorch_transforms_active", None)
-    return active is None or active()
 
 
 class Back(torch.autograd.Function):
