@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from presk_rel.exec.torch import inductor_cache, inductor_process
-from presk_rel.exec.torch.inductor_build import examples, flat, launches, nested, spec
+from presk_rel.exec.torch.inductor_build import examples, exported, flat, launches, spec
 from presk_rel.exec.torch.inductor_process import BuildError, cleaned
 from presk_rel.exec.torch.loaded import Loaded
 from presk_rel.exec.torch.numerics import undisturbed
@@ -153,7 +153,7 @@ def compiled(code: Code, given: tuple[Any, ...], device: str, kernels: int) -> t
     if not kernels:
         return code.compute, Status("emit", None, 0)
     if device != "cpu":
-        return just_in_time(code.compute, [spec(x) for x in given], device, kernels)
+        return just_in_time(code, [spec(x) for x in given], device, kernels)
     missing = no_compiler()
     if missing is not None:
         return code.compute, Status("emit", missing, kernels)
@@ -162,15 +162,16 @@ def compiled(code: Code, given: tuple[Any, ...], device: str, kernels: int) -> t
         entry = _entry(code, specs, device)
         return Written(opened(entry.path), code.results), Status("inductor", None, entry.about["kernels"])
     except BuildError as error:
-        run, status = just_in_time(code.compute, specs, device, kernels)
+        run, status = just_in_time(code, specs, device, kernels)
         return run, Status(status.tier, f"{error}; {status.reason}" if status.reason else str(error), status.kernels)
 
 
 def compiler() -> str | None:
-    """The C++ compiler: $CXX, or the first that is there of those that have a name of their own."""
+    """The C++ compiler: $CXX (Inductor takes a name or a path, and no arguments), or the first that is there of those
+    that have a name of their own."""
     named = os.environ.get("CXX", "").strip()
     if named:
-        return named if shutil.which(named.split()[0]) else None
+        return named if shutil.which(named) else None
     return next((name for name in ("g++", "clang++", "c++") if shutil.which(name)), None)
 
 
@@ -180,7 +181,8 @@ def no_compiler() -> str | None:
         return None
     named = os.environ.get("CXX", "").strip()
     if named:
-        return f"the compiler CXX={cleaned(named)[:100]} is not there"
+        words = " (a path, without arguments)" if shutil.which(named.split()[0]) else ""
+        return f"the compiler CXX={cleaned(named)[:100]} is not there{words}"
     return "there is no C++ compiler here (g++, clang++ or $CXX)"
 
 
@@ -240,13 +242,20 @@ def opened(path: Path) -> Callable[[list[Any]], Any]:
 # ---------------------------------------------------------------------------------------------------- just in time
 
 
-def just_in_time(compute: Run, specs: list[Any], device: str, kernels: int) -> tuple[Run, Status]:
-    """`torch.compile`, tried on zeros; the code as it is where that fails too."""
+def just_in_time(code: Code, specs: list[Any], device: str, kernels: int) -> tuple[Run, Status]:
+    """`torch.compile`, tried on zeros; the code as it is where that fails too. Dynamo gets what `torch.export` traced:
+    it reads no function that is in no module."""
     torch: Any = import_module("torch")
-    run = undisturbed(torch.compile(compute, fullgraph=True, dynamic=False), device, bf16=True)
     try:
+        module = exported(code.file.source, specs, device).module()
+        called = undisturbed(torch.compile(module, fullgraph=True, dynamic=False), device, bf16=True)
+
+        def run(*given: Any) -> tuple[Any, ...]:
+            return called(*flat(given))
+
         with torch.inference_mode():
-            run(*nested(specs, iter(examples(specs, device))))
-    except Exception as error:  # whatever Dynamo, Inductor or a C compiler raises
-        return compute, Status("emit", f"torch.compile failed: {cleaned(str(error).partition(chr(10))[0])}", kernels)
+            run(*examples(specs, device))
+    except Exception as error:  # whatever the tracer, Dynamo, Inductor or a C compiler raises
+        said = cleaned(str(error).partition(chr(10))[0])
+        return code.compute, Status("emit", f"torch.compile failed: {said}", kernels)
     return run, Status("compile")

@@ -75,12 +75,19 @@ def examples(specs: list[Spec], device: str) -> list[Any]:
 
 def build(job: dict[str, Any]) -> None:
     """Compile a job. Whatever the compiler raises is raised."""
+    torch: Any = import_module("torch")
+    torch.set_num_threads(job["threads"])
+    traced = exported(job["source"], job["given"], job["device"], job["results"])
+    _compile(traced, job["out"], job["scratch"])
+
+
+def exported(source: str, given: list[Spec], device: str, results: list[Spec] | None = None) -> Any:
+    """`compute` of a file as torch's own program (`torch.export.ExportedProgram`) of flat tensors: those given, and
+    where `results` are, those that it writes them to; else it returns them, stacks whole."""
     from presk_rel.exec.torch.loaded import loaded
 
     torch: Any = import_module("torch")
-    torch.set_num_threads(job["threads"])
-
-    tables = _tables(loaded(job["source"]).namespace)
+    tables = _tables(loaded(source).namespace)
 
     class Pure(torch.nn.Module):
         def __init__(self) -> None:
@@ -89,18 +96,19 @@ def build(job: dict[str, Any]) -> None:
                 self.register_buffer(name, table)
 
         def forward(self, *tensors: Any) -> Any:
-            code = loaded(job["source"])
+            code = loaded(source)
             code.namespace.update({name: getattr(self, name) for name in tables})
             rest = iter(tensors)
-            found = code.compute(*nested(job["given"], rest))
+            found = code.compute(*nested(given, rest))
+            if results is None:
+                return tuple(torch.stack(x) if isinstance(x, tuple) else x for x in found)
             for place, value in zip(rest, flat(found), strict=True):
                 place.copy_(value)
             return ()
 
-    with torch.no_grad():
-        tensors = examples([*job["given"], *job["results"]], job["device"])
-        program = torch.export.export(Pure(), tuple(tensors), strict=False)
-        _compile(program, job["out"], job["scratch"])
+    kind = device.split(":")[0]
+    with torch.inference_mode(False), torch.no_grad(), torch.autocast(kind, enabled=False):
+        return torch.export.export(Pure(), tuple(examples([*given, *(results or [])], device)), strict=False)
 
 
 def _compile(program: Any, out: str, scratch: str) -> None:
@@ -114,7 +122,7 @@ def _compile(program: Any, out: str, scratch: str) -> None:
     options: dict[str, Any] = {"aot_inductor.output_path": str(Path(scratch) / "code")}
     if shutil.which("openssl") is None:  # it tells headers apart by their hash
         options["aot_inductor.precompile_headers"] = False
-    with config.patch(options):
+    with import_module("torch").no_grad(), config.patch(options):
         inductor.aoti_compile_and_package(program, package_path=out)
 
 

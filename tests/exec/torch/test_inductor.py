@@ -1,6 +1,7 @@
 """Tier `inductor`: the proven numbers, the cache of machine code, and what happens without a compiler."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from presk_rel.api.handle import Handle
 from presk_rel.exec.conform import BOUNDS, distance
 from presk_rel.exec.exact.run import Options
 from presk_rel.exec.torch import inductor, inductor_process, library
-from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Code, Runner, Status, auto_after
+from presk_rel.exec.torch.emit import emit
+from presk_rel.exec.torch.inductor import AUTO_LAUNCHES, Code, Runner, Status, auto_after, just_in_time
 from presk_rel.exec.torch.inductor_build import examples, flat, nested, spec
-from presk_rel.exec.torch.loaded import Loaded
+from presk_rel.exec.torch.loaded import Loaded, loaded
 from presk_rel.exec.torch.run import DTYPES
 from presk_rel.session import Request
 
@@ -157,6 +159,10 @@ def test_without_a_compiler_the_code_runs_as_it_is(cache: Path, monkeypatch: pyt
     handle = mlp(tier="inductor")
     assert difference(handle(), mlp(tier="emit")()) == 0
     assert handle.status == Status("emit", "the compiler CXX=/nothing/here is not there", handle.kernels)
+    monkeypatch.setenv("CXX", "g++ -O3")
+    assert inductor.no_compiler() == "the compiler CXX=g++ -O3 is not there (a path, without arguments)"
+    monkeypatch.setenv("CXX", "  ")
+    assert inductor.no_compiler() is None
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "")
     assert inductor.no_compiler() == "there is no C++ compiler here (g++, clang++ or $CXX)"
@@ -187,10 +193,46 @@ def test_torch_compile_is_next_where_ahead_of_time_fails(cache: Path, monkeypatc
         raise inductor.BuildError("no")
 
     monkeypatch.setattr(inductor_process, "build", failing)
-    monkeypatch.setattr(torch, "compile", lambda f, **_: f)
+    read_by_dynamo(monkeypatch)
+    handle = mlp(tier="inductor")
+    with torch.autocast("cpu", torch.bfloat16), torch.inference_mode():
+        found = handle()
+    assert difference(found, mlp(tier="emit")()) < 1e-15
+    assert handle.status == Status("compile", "no")
+
+
+def read_by_dynamo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.compile` without what makes code of the graph: Dynamo must have read all of it."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+
+
+@pytest.mark.parametrize(("file", "entry", "dims", "consts", "mode"), CASES, ids=lambda x: str(x)[:24])
+def test_torch_compile_takes_what_cuda_gets(
+    file: str, entry: str, dims: dict[str, int], consts: dict[str, int], mode: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """The code is written for no device but that of the first line; here it is the CPU's."""
+    read_by_dynamo(monkeypatch)
+    program = presk_rel.load(EXAMPLES / file, consts, mode=mode)
+    handle = program.compile(entry, dims, dtype="f32", unroll=True)
+    handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+    inputs, compiled, core = handle._inputs({}), handle.compiled, program.session.optimized(entry, dims).program
+    written = emit(core, entry, compiled.emitted.env, "float32", "cpu", unroll=True, reader="compiler")
+    code = Code(loaded(written.source))
+    given, _ = code.file.prelude(inputs)
+    run, status = just_in_time(code, [spec(x) for x in given], "cpu", 1)
+    assert status == Status("compile")
+    expected, found = compiled.generated(inputs), run(*given)
+    assert len(expected) == len(found)
+    assert max(float((a - b).abs().max()) for a, b in zip(expected, found, strict=True)) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_torch_compile_gives_the_same_numbers(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inductor_process, "COMMAND", ("-c", "raise SystemExit('no')"))
     handle = mlp(tier="inductor")
     assert difference(handle(), mlp(tier="emit")()) < 1e-15
-    assert handle.status == Status("compile", "no")
+    assert handle.status == Status("compile", "the compiler failed: no")
 
 
 # ----------------------------------------------------------------------------------------------------------- `auto`
