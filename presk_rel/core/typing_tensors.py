@@ -77,7 +77,7 @@ def _broadcast(u: Use, s: Shape, t: Shape) -> Shape:
 
 def _leafwise(u: Use, a: Type, b: Type) -> Type:
     """Inside tuples nothing broadcasts."""
-    if isinstance(a, Real) and not compatible_types(a, b):
+    if (isinstance(a, Real) or isinstance(b, Real)) and not compatible_types(a, b):
         raise RuleError(f"{u.op}: {a} and {b} do not match leaf by leaf")
     return _combine(u, a, b)
 

@@ -47,6 +47,14 @@ def _name(block: str) -> str:
     return block.removeprefix("fn ").partition("{")[0] if block.startswith("fn ") else ""
 
 
+@pytest.mark.parametrize("operands", ["p, q", "q, p"])
+def test_inside_tuples_nothing_broadcasts(operands: str) -> None:
+    """A scalar meets every leaf of a tree, but a component that is a scalar meets no component that is a tree."""
+    whole = "((ℝ[], ℝ[]), ℝ[])"
+    text = f"fn f(p : {whole}, q : (ℝ[], ℝ[])) -> {whole} {{\n  %2 : {whole} = sub {operands}\n  return %2\n}}\n"
+    assert any("do not match leaf by leaf" in problem for problem in problems(parsed(text)))
+
+
 class TestTables:
     def test_every_primitive_has_a_typing_rule(self) -> None:
         assert set(RULES) == set(PRIMS)
