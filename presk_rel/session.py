@@ -65,11 +65,12 @@ class Session(Pipeline):
         handle of `presk_rel.load` computes it. A tier that cannot be had is a warning (W7104)."""
         from presk_rel.exec.exact.run import check_defined
         from presk_rel.exec.inputs import prepare
+        from presk_rel.exec.torch.numerics import full_f32
         from presk_rel.exec.torch.run import TorchResult, compile_entry, fallen_back, run_torch
 
         given = self._given(entry, request)
         flat = self.optimized(entry, request.dims).program if request.optimize else self.flat(entry)
-        with self._pass("run"):
+        with self._pass("run"), full_f32():
             bound, values = prepare(flat, entry, given, request.dims, request.seed)
             check_defined(flat, bound)
             compiled = compile_entry(flat, entry, bound.env, dtype, device, tier=tier, planned=planned)

@@ -360,7 +360,9 @@ def compile_handle(
     values = synthesize(core, found, seed) if _drawable(found.fn) else ()
     compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll, tier=tier, often=True)
     drawn = dict(zip((p.name for p in found.fn.params), values, strict=False))
-    return Handle(program, session.entry(name), dict(found.env.dims), dtype, device, compiled, drawn, tier)
+    return Handle(
+        program, session.entry(name), dict(found.env.dims), dtype, str(compiled.device), compiled, drawn, tier
+    )
 
 
 def _host(value: Any) -> Any:

@@ -18,7 +18,8 @@ Entry = Callable[..., tuple[Any, ...]]
 class Bound:
     """`run()` computes from what is in the inputs' memory now, and returns the results in the entry's order. They are
     the same tensors every time; `flats` are those whose parts they are, in the order of `Plan.groups`. `launch` is the
-    run without `inference_mode`, which hides from a dispatch mode what torch launches."""
+    run as a dispatch mode sees it: without `inference_mode`, which hides from it what torch launches, and kernel by
+    kernel, where `run` replays a graph."""
 
     inputs: list[Any]
     """Keys and hyperparameters are read from here by every run; tensors were when it was bound."""
@@ -50,28 +51,29 @@ def bound(
     with torch.no_grad():
         held, flats = _staged(torch, list(inputs), plan.arenas if plan.staged else ())
         run, results, made = namespace["bound"](held, flats, into or {})
-    run = wrap(run) if wrap else run
     same = not any(map(on_host, operands_of(emitted.result)))
 
-    def through(*given: Any) -> tuple[Any, ...]:
-        run(given) if plan.draws else run()
-        return results
+    def by(run: Callable[..., Any]) -> Callable[[], tuple[Any, ...]]:
+        """The entry with this for its `compute`."""
 
-    def launch() -> tuple[Any, ...]:
-        return namespace["entry"](held, through)
+        def through(*given: Any) -> tuple[Any, ...]:
+            run(given) if plan.draws else run()
+            return results
 
-    def plain() -> tuple[Any, ...]:
-        run()
-        return results
+        def plain() -> tuple[Any, ...]:
+            run()
+            return results
 
-    started = plain if same and not plan.draws else launch
+        return plain if same and not plan.draws else lambda: namespace["entry"](held, through)
+
+    started = by(wrap(run) if wrap else run)
     guard = torch.inference_mode
 
     def guarded() -> tuple[Any, ...]:
         with guard():
             return started()
 
-    return Bound(held, same, guarded, started, made, results)
+    return Bound(held, same, guarded, by(run), made, results)
 
 
 def _staged(torch: Any, inputs: list[Any], arenas: Sequence[tuple[int, ...]]) -> tuple[list[Any], tuple[Any, ...]]:

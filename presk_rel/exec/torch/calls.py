@@ -156,6 +156,23 @@ def _attention_backward(ct: Array, q: Array, k: Array, v: Array, *_: Any, **__: 
     return _interleaved(q), _interleaved(k), _interleaved(v)
 
 
+def _efficient(q: Array, *_: Any, **__: Any) -> tuple[Array, ...]:
+    """Sums for a multiple of 32 queries, and numbers of the generator of draws."""
+    batch, heads, queries, _width = q.sizes
+    sums = fresh((batch, heads, -(-queries // 32) * 32), "float32")
+    return _interleaved(q), sums, fresh((), "int64"), fresh((), "int64")
+
+
+def _efficient_backward(ct: Array, q: Array, k: Array, v: Array, *_: Any, **__: Any) -> tuple[Array | None, ...]:
+    return _interleaved(q), _interleaved(k), _interleaved(v), None
+
+
+def _flash(q: Array, *_: Any, **__: Any) -> tuple[Array | None, ...]:
+    """The value, sums, nothing of operands of several lengths, numbers of the generator of draws, and no mask."""
+    draws = (fresh((2,), "uint64"), fresh((), "uint64"), fresh((0,), q.dtype))
+    return _interleaved(q), fresh(q.sizes[:-1], "float32"), None, None, None, None, *draws
+
+
 def _sample(_: Array, logits: Array) -> Array:
     return fresh(logits.sizes[:-1], "int64")
 
@@ -286,6 +303,10 @@ CALLS: dict[str, Call] = {
     **_aten("nll_loss_backward", _nll_backward, "grad_input"),
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": Call(_attention),
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward": Call(_attention_backward),
+    "torch.ops.aten._scaled_dot_product_efficient_attention": Call(_efficient),
+    "torch.ops.aten._scaled_dot_product_efficient_attention_backward": Call(_efficient_backward),
+    "torch.ops.aten._scaled_dot_product_flash_attention": Call(_flash),
+    "torch.ops.aten._scaled_dot_product_flash_attention_backward": Call(_attention_backward),
     "torch.nn.functional.mse_loss": Call(_mse),
     **_aten("mse_loss_backward", _mse_backward, "grad_input"),
     "support.sample": Call(_sample, launches=5),

@@ -351,7 +351,7 @@ def emit(
     """Generate the file of `entry`, which must be flat; `env` has every dim it mentions. `dtype` is torch's name for
     it. `unroll` writes the iterations of folds one after another. Only torch's has a plan."""
     machine, types = reader == "machine", types_of(dtype, device)
-    program = prepared(program, device, entry, env if machine else None)
+    program = prepared(program, types, entry, env, machine=machine)
     function = program.functions[entry]
     emitter = _Emitter(program, unroll, reader, types)
     s = emitter.scope(function, env)

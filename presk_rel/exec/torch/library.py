@@ -7,7 +7,7 @@ there, before what else reads these: a sum that the call computes too is then it
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from presk_rel.core.composites import COMPOSITES
 from presk_rel.core.ein import SCORES, TURNED, TURNED_BACK, VALUES, ein_spec, matrix_form
@@ -17,13 +17,16 @@ from presk_rel.core.shapes import compatible_shapes, same
 from presk_rel.elab.broadcast import align
 from presk_rel.elab.ty import Real, Shape, Type
 from presk_rel.exec.shapes import Env, int_of, length
+from presk_rel.exec.torch.attention import fits
+from presk_rel.exec.torch.precision import Types
 from presk_rel.exec.torch.separate import separated
 
 EARLY = frozenset({"layer_norm_vjp", "layer_norm_vjp_scale"})
 """Their call also sums the cotangent."""
 
 FEW_KEYS = 256
-"""Keys up to which attention written out is the faster machine code; beyond, memory for all scores costs more."""
+"""Keys up to which attention written out is the faster machine code, and what is written for CUDA; beyond, memory for
+all scores costs more."""
 
 _FORMS = {
     "attention": (SCORES, VALUES),
@@ -33,22 +36,30 @@ _FORMS = {
 }
 
 
-def prepared(program: Program, device: str, entry: str = "", env: Env | None = None) -> Program:
-    """The program with the composites that torch has a call for on this device, those written out that it has not, and
-    stacked contractions slice by slice.
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is written for: torch's calls, or, where it is `machine` code, a compiler."""
 
-    Where `env` has the dims of `entry` the code is for a compiler: written out is also what that makes better code of,
-    attention over few keys, where what happens between its products is one pass over the scores, and sums, which join
-    what is done next."""
-    program, on_cpu = separated(program), device.split(":")[0] == "cpu"
-    envs = {} if env is None else _environments(program, entry, env)
-    functions = {name: _prepared(program, f, on_cpu, envs.get(name)) for name, f in program.functions.items()}
+    types: Types
+    machine: bool
+    env: Env | None
+
+
+def prepared(program: Program, types: Types, entry: str, env: Env, *, machine: bool = False) -> Program:
+    """The program with the composites that torch has a call for, those written out that it has not, and stacked
+    contractions slice by slice. `env` has the dims of `entry`.
+
+    Where the code is for a compiler, written out is also what that makes better code of, attention over few keys, where
+    what happens between its products is one pass over the scores, and sums, which join what is done next."""
+    program = separated(program)
+    envs = _environments(program, entry, env)
+    functions = {n: _prepared(program, f, _Target(types, machine, envs.get(n))) for n, f in program.functions.items()}
     return replace(program, functions=functions)
 
 
-def _prepared(program: Program, function: Function, on_cpu: bool, env: Env | None) -> Function:
+def _prepared(program: Program, function: Function, target: _Target) -> Function:
     alone = replace(program, functions={function.name: function})
-    written = expanded(alone, lambda b, scope: _has_call(b, scope, on_cpu, env)).functions[function.name]
+    written = expanded(alone, lambda b, scope: _has_call(b, scope, target)).functions[function.name]
     return _early(_one_call(written))
 
 
@@ -65,7 +76,7 @@ def _environments(program: Program, entry: str, env: Env) -> dict[str, Env]:
     return found
 
 
-def _has_call(b: Binding, scope: Scope, on_cpu: bool, env: Env | None) -> bool:
+def _has_call(b: Binding, scope: Scope, target: _Target) -> bool:
     assert isinstance(b.op, Prim)
     shapes = [_shape(scope.types[v]) for v in b.op.args]
     match b.op.op:
@@ -83,11 +94,11 @@ def _has_call(b: Binding, scope: Scope, on_cpu: bool, env: Env | None) -> bool:
         case "mse_vjp":
             return shapes[0].is_scalar and all(compatible_shapes(shapes[1], s) for s in shapes[2:])
         case "linear":
-            return env is None and _linear(shapes, _shape(b.type))
+            return not target.machine and _linear(shapes, _shape(b.type))
         case "deviation":
             return False
         case _:
-            return on_cpu and not (env and _few_keys(b.op, shapes, env)) and _attention(b.op, shapes, scope)
+            return _attention(b.op, shapes, scope) and _fits(b.op, shapes, target)
 
 
 def _shape(ty: Type) -> Shape:
@@ -119,11 +130,19 @@ def _linear(shapes: list[Shape], result: Shape) -> bool:
     return len(b.axes) == 1 and align(b, result, same) == trailing
 
 
-def _few_keys(op: Prim, shapes: list[Shape], env: Env) -> bool:
-    k = shapes[COMPOSITES[op.op].operands.index("k")]
-    axis = op.attrs[-1]
-    lengths = [length(a.length, env, op.op) for a in k.axes if a.name == axis]
-    return (lengths or [length(k.axes[-2].length, env, op.op)])[0] <= FEW_KEYS
+def _fits(op: Prim, shapes: list[Shape], target: _Target) -> bool:
+    """Whether there is a call that attention of this form is faster by, and takes operands of these lengths."""
+    calls, env = target.types.attention, target.env
+    if env is None or not calls or (calls == "cpu" and not target.machine):
+        return calls == "cpu"
+    keys, width = _keys(op, shapes, env)
+    return keys > FEW_KEYS and (calls == "cpu" or fits(width))
+
+
+def _keys(op: Prim, shapes: list[Shape], env: Env) -> tuple[int, int]:
+    """How many there are, and how wide they are."""
+    axes = shapes[COMPOSITES[op.op].operands.index("k")].axes[-2:]
+    return length(axes[0].length, env, op.op), length(axes[1].length, env, op.op)
 
 
 def _attention(op: Prim, shapes: list[Shape], scope: Scope) -> bool:

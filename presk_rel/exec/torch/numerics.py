@@ -2,7 +2,8 @@
 
 `torch.autocast` would run single calls of a program in another type than it was compiled for. On CUDA, torch lets
 products in bf16 add partial sums in bf16 (`allow_bf16_reduced_precision_reduction`); presk's are added in f32. How
-f32 products are computed (TF32) is the user's word and stays.
+f32 products are computed (TF32) is the user's word and stays; the command line, where no user has said a word and the
+environment may have (`TORCH_ALLOW_TF32_CUBLAS_OVERRIDE`), computes them in f32.
 """
 
 from __future__ import annotations
@@ -45,3 +46,15 @@ def sums_in_f32(torch: Any) -> Generator[None]:
         yield
     finally:
         matmul.allow_bf16_reduced_precision_reduction = was if split else (was, split)
+
+
+@contextmanager
+def full_f32() -> Generator[None]:
+    """Products in f32 without TF32."""
+    torch: Any = import_module("torch")
+    was = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(was)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from presk_rel.exec.torch.attention import calls_of
+
 
 @dataclass(frozen=True, slots=True)
 class Large:
@@ -35,18 +37,20 @@ class Large:
 @dataclass(frozen=True, slots=True)
 class Types:
     """`kept` is torch's name of the type of arguments and results, `inner` of what is computed in; operands of products
-    that are `large` are rounded to `kept`."""
+    that are `large` are rounded to `kept`. `attention` names the calls of `exec.torch.attention` that there are."""
 
     kept: str
     inner: str
     large: Large | None = None
+    attention: str = ""
 
 
 def types_of(dtype: str, device: str) -> Types:
     """The types of a program that is kept in `dtype` (torch's name)."""
+    calls = calls_of(dtype, device)
     if dtype != "bfloat16":
-        return Types(dtype, dtype)
-    return Types(dtype, "float32", None if device.split(":")[0] == "cpu" else Large())
+        return Types(dtype, dtype, attention=calls)
+    return Types(dtype, "float32", None if device.split(":")[0] == "cpu" else Large(), calls)
 
 
 def rounding(name: str, types: Types) -> str:

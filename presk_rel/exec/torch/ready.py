@@ -54,16 +54,16 @@ def _by_machine(
     launched: Run = Graph(write, compiled.device) if compiled.device.type == "cuda" else write
     on_device = not any(on_host(i.operand) for i in compiled.emitted.inputs)
 
-    def launch() -> tuple[Any, ...]:
-        return launched(*given) if on_device else entry(held, launched)
+    def by(run: Run) -> tuple[Any, ...]:
+        return run(*given) if on_device else entry(held, run)
 
     guard = torch.inference_mode
 
     def guarded() -> tuple[Any, ...]:
         with guard():
-            return launch()
+            return by(launched)
 
-    return Bound(held, not any(map(on_host, operands)), guarded, launch, flats, prepared)
+    return Bound(held, not any(map(on_host, operands)), guarded, partial(by, write), flats, prepared)
 
 
 def _copied(torch: Any, run: Run, results: list[Any]) -> Run:

@@ -7,7 +7,9 @@ from fractions import Fraction
 from math import prod
 
 from presk_rel.diagnostics import PreskBug
+from presk_rel.exec.torch.attention import FUSED
 from presk_rel.exec.torch.operand import INTERLEAVED, Operand, Step, entries, number, run_axes
+from presk_rel.exec.torch.precision import rounding
 from presk_rel.exec.torch.rows_arithmetic import filled
 from presk_rel.exec.torch.rows_indices import log_softmax
 
@@ -69,10 +71,11 @@ def row_layer_norm_vjp(step: Step) -> str | Operand:
 
 # -------------------------------------------------------------------------------------------------------- attention
 
-_FLASH = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
+_PRODUCTS = frozenset({"linear", "dot", "dot_vjp_l"})
+"""Their results lie in row-major order from where memory begins, or as far from it as others of their size."""
 
 
-def _of_attention(step: Step) -> tuple[bool, str]:
+def _options(step: Step) -> tuple[bool, str]:
     """Whether it is causal, and its scale."""
     c = step.args[-2] if step.op.endswith("_masked") else step.args[-1]
     if c.scalar is None or c.scalar == 0:
@@ -81,10 +84,25 @@ def _of_attention(step: Step) -> tuple[bool, str]:
 
 
 def _key(step: Step, q: Operand, k: Operand) -> str:
-    return f"attention {q.name} {k.name} {_of_attention(step)}"
+    return f"attention {q.name} {k.name} {_options(step)}"
+
+
+def _operand(step: Step, x: Operand) -> str:
+    """An operand as the call takes it; `exec.torch.attention` says why."""
+    if step.types.attention == "cpu":
+        return x.name
+    name = step.line(rounding(x.name, step.types)) if FUSED[step.types.attention].narrow else x.name
+    heads = x.made if x.kind == INTERLEAVED else None
+    source = heads.args[0].made if heads is not None else None
+    if source is not None and source.op in _PRODUCTS:
+        return name
+    return step.line(f"torch.clone({name}, memory_format=torch.contiguous_format)")
 
 
 def _heads(step: Step, text: str) -> Operand:
+    """A result of the call."""
+    if FUSED[step.types.attention].narrow:
+        text = f"{step.line(text)}.to(dtype)"
     return Operand(step.line(text), step.type, run_axes(step.type, step.env), kind=INTERLEAVED)
 
 
@@ -92,10 +110,10 @@ def row_attention(step: Step) -> Operand:
     q, k, v = step.args[:3]
     if 0 in step.sizes or 0 in q.sizes:
         return _zeros(step)
-    causal, scale = _of_attention(step)
-    made = step.line(f"{_FLASH}({q.name}, {k.name}, {v.name}, 0.0, {causal}, scale={scale})")
+    given = ", ".join(_operand(step, x) for x in (q, k, v))
+    made = step.line(FUSED[step.types.attention].forward(given, _options(step)))
     step.known[_key(step, q, k)] = made
-    step.known[_key(step, q, k) + " values"] = v.name
+    step.known[_key(step, q, k) + " operands"] = given
     return _heads(step, f"{made}[0]")
 
 
@@ -109,12 +127,11 @@ def row_attention_vjp(step: Step) -> Operand:
     ct, q, k = step.args[:3]
     if 0 in step.sizes or 0 in q.sizes:
         return _zeros(step)
-    causal, scale = _of_attention(step)
-    made, v = step.known[_key(step, q, k)], step.known[_key(step, q, k) + " values"]
-    value, sums = step.line(f"{made}[0]"), step.line(f"{made}[1]")
-    given = f"{ct.name}, {q.name}, {k.name}, {v}, {value}, {sums}, 0.0, {causal}, scale={scale}"
-    adjoint = step.line(f"{_FLASH}_backward({given})")
-    return _heads(step, f"{adjoint}[{'qkv'.index(step.op.removesuffix('_masked')[-1])}]")
+    key = _key(step, q, k)
+    given = f"{_operand(step, ct)}, {step.known[f'{key} operands']}"
+    lengths = (q.sizes[-2], k.sizes[-2])
+    adjoint = FUSED[step.types.attention].backward(given, step.known[key], lengths, _options(step))
+    return _heads(step, f"{step.line(adjoint)}[{'qkv'.index(step.op.removesuffix('_masked')[-1])}]")
 
 
 # ------------------------------------------------------------------------------------------------------------- gelu

@@ -66,6 +66,12 @@ def on_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         yield monkeypatch
 
 
-def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operands of every product of matrices are rounded."""
-    monkeypatch.setattr(generator, "types_of", lambda dtype, _: Types(dtype, "float32", Large(0, 0)))
+def all_large(monkeypatch: pytest.MonkeyPatch, attention: str = "") -> None:
+    """In bf16, operands of every product of matrices are rounded; attention has these calls."""
+
+    def types(dtype: str, _: str) -> Types:
+        if dtype != "bfloat16":
+            return Types(dtype, dtype, None, attention)
+        return Types(dtype, "float32", Large(0, 0), attention)
+
+    monkeypatch.setattr(generator, "types_of", types)

@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,14 @@ import pytest
 import torch
 
 import presk_rel
+from presk_rel.exec.torch import run
+from presk_rel.exec.torch.attention import SWITCH
+from presk_rel.exec.torch.bound import bound
 from presk_rel.exec.torch.cuda_graph import WARM_UPS, Graph
+from presk_rel.exec.torch.dispatch import dispatched
 from presk_rel.exec.torch.numerics import sums_in_f32
 from presk_rel.exec.torch.run import place_of
+from presk_rel.session import Request, Session
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -109,6 +115,45 @@ def test_a_workspace_is_freed_before_a_graph_is_recorded_and_after(monkeypatch: 
     ]  # fmt: skip
 
 
+def test_kernels_are_counted_where_they_are_launched_not_in_a_replay():
+    program = presk_rel.load(EXAMPLES / "mlp.psk")
+    handle = program.compile("mse_grad", {"B": 2, "D": 4}, tier="emit")
+    inputs = [x for p in handle.function.params for x in handle.leaves(p.name, handle.example(p.name))]
+    cuda = Cuda()
+    held = bound(handle.compiled.emitted, handle.compiled.parts.namespace, inputs, partial(Graph, cuda=cuda))
+    for _ in range(2):
+        held.run()
+    assert len(dispatched(held.launch)) == handle.kernels
+    assert cuda.said.count("replay") == 2
+
+
+def test_a_handle_s_device_has_its_number(monkeypatch: pytest.MonkeyPatch):
+    """What is compiled from it later (the gradient of a module) is for the same one."""
+    monkeypatch.setattr(run, "place_of", lambda torch, device: torch.device("cpu", 0) if device == "cuda" else None)
+    handle = presk_rel.load(EXAMPLES / "mlp.psk").compile("mse", {"B": 2, "D": 4}, tier="emit", device="cuda")
+    assert handle.device == "cpu:0"
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("dtype", "far"), [("f32", 2e-6), ("bf16", 0.05)])
+@pytest.mark.parametrize("way", ["", "calls"], ids=["written out", "calls"])
+def test_attention_and_large_products_on_a_gpu_are_within_the_bounds(
+    monkeypatch: pytest.MonkeyPatch, way: str, dtype: Any, far: float
+):
+    monkeypatch.setenv(SWITCH, way)
+    consts = {"m.V": 256, "m.D": 256, "m.H": 4, "m.L": 2}
+    program = presk_rel.load(EXAMPLES / "train_minigpt.psk", consts)
+    cpu = program.compile("loss_grad", {"B": 2, "T": 512}, dtype="f64", tier="emit", unroll=True)
+    gpu = program.compile("loss_grad", {"B": 2, "T": 512}, dtype=dtype, tier="emit", device="cuda", unroll=True)
+    assert ("_attention(" in gpu.source, "out_dtype" in gpu.source) == (way == "calls", dtype == "bf16")
+    for handle in (cpu, gpu):
+        handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
+        handle()
+    (expected,), (found,) = cpu.flats, gpu.flats
+    assert float((found.cpu().double() - expected).abs().max()) <= far * float(expected.abs().max())
+
+
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("tier", ["emit", "inductor"])
@@ -143,6 +188,23 @@ def test_a_graph_is_recorded_with_products_summed_in_f32_and_without_autocast():
         matmul.allow_bf16_reduced_precision_reduction,
         matmul.allow_bf16_reduced_precision_reduction_split_k,
     )
+
+
+def test_commands_compute_f32_in_f32_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch):
+    said: list[str] = []
+    compiled = run.compile_entry
+
+    def compile_entry(*args: Any, **options: Any) -> Any:
+        said.append(torch.get_float32_matmul_precision())
+        return compiled(*args, **options)
+
+    monkeypatch.setattr(run, "compile_entry", compile_entry)
+    try:
+        torch.set_float32_matmul_precision("high")
+        Session(str(EXAMPLES / "mlp.psk")).run_torch("mse", Request(dims={"B": 2, "D": 4}), "f32", "cpu")
+        assert (said, torch.get_float32_matmul_precision()) == (["highest"], "high")
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_a_user_who_forbids_split_sums_finds_them_forbidden_after():
