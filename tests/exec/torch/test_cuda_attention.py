@@ -15,6 +15,7 @@ import presk_rel
 from presk_rel.exec.torch import library
 from presk_rel.exec.torch.attention import SWITCH
 from presk_rel.exec.torch.calls import CALLS
+from presk_rel.exec.torch.inductor_build import exported, spec
 from presk_rel.exec.torch.layouts import Array, fresh
 
 from .against import on_torch
@@ -121,11 +122,15 @@ def test_torch_compile_traces_the_code_whole(calls: Calls, monkeypatch: pytest.M
     assert ("out_dtype" in handle.source) == (dtype == "bf16")
     handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
     handle()
-    parts = handle.compiled.parts
-    given, _ = parts.prelude(tuple(x for p in handle.function.params for x in handle.bound[p.name]))
+    given, _ = handle.compiled.parts.prelude(tuple(x for p in handle.function.params for x in handle.bound[p.name]))
+    traced = exported(handle.source, [spec(x) for x in given], "cpu")
+    called = {str(n.target).removeprefix("aten.") for n in traced.graph.nodes}
+    assert {f"_scaled_dot_product_{name}_attention{way}.default" for way in ("", "_backward")} <= called
+    assert ("mm.dtype" in called) == (dtype == "bf16")
+    calls.names.clear()
     with torch.inference_mode():
-        found = torch.compile(parts.compute, fullgraph=True, dynamic=False, backend="aot_eager")(*given)
-    assert calls.names == [name, f"{name}_back"] * 2
+        found = torch.compile(traced.module(), fullgraph=True, dynamic=False, backend="aot_eager")(*given)
+    assert calls.names == [name, f"{name}_back"]
     both = torch.cat([x.reshape(-1) for x in found]), handle.flats[0]
     assert float((both[0] - both[1]).abs().max()) <= (1e-6 if dtype == "f32" else 1e-2) * float(both[1].abs().max())
 
