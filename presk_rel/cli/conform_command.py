@@ -22,12 +22,13 @@ from presk_rel.cli.common import (
     source_path,
     tier_option,
 )
-from presk_rel.diagnostics import PreskError
+from presk_rel.diagnostics import Diagnostic, PreskError
 from presk_rel.session import Request
 
 if TYPE_CHECKING:
     from presk_rel.exec.condition import Judged
     from presk_rel.exec.conform import Difference, Distance
+    from presk_rel.exec.exact.run import RunResult
     from presk_rel.session import Session
 
 ALL_DIMS = 2
@@ -77,6 +78,8 @@ def command(
         from presk_rel.exec.literals import arguments
         from presk_rel.exec.torch.inductor_process import shared
 
+        if every and entry is not None:
+            raise click.UsageError("--entry names one function, --all takes every one: give one of the two")
         allowed = None if bound is None else _bound(bound)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.mode, program.unroll_stack = mode, unroll_stack
@@ -111,17 +114,52 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
     if bound is None and not holds and not found.differing:
         judged = program.judged(name, request, exact.args, ran.value, torch.dtype)
         holds = judged.holds
+    export = _export(program, name, request, exact)
+    holds = holds and export["conforms"] is not False
     document = {
         "entry": name, "dtype": torch.dtype, "device": torch.device, "tier": ran.status.tier,
         "dims": dict(exact.dims), "seed": request.seed,
         "relative": float(found.relative), "where": found.where, "scale": float(found.scale),
         "exact_error": float(found.exact_error), "entries": found.entries, "differing": found.differing,
         "discrete": found.discrete, "first": None if found.first is None else _difference(found.first),
-        "bound": float(allowed), "judged": None if judged is None else _judged(judged), "conforms": holds,
+        "bound": float(allowed), "judged": None if judged is None else _judged(judged),
+        "export": export, "conforms": holds,
     }  # fmt: skip
     where = f"on {torch.device} in {torch.dtype} (tier {ran.status.tier})"
     head = f"{'conforms' if holds else 'does NOT conform'}: {name} {where}"
-    return Outcome(document, f"{head} {_said(found, allowed, judged)}", 0 if holds else 1)
+    return Outcome(document, f"{head} {_said(found, allowed, judged)}{_export_said(export)}", 0 if holds else 1)
+
+
+def _export(program: Session, name: str, request: Request, exact: RunResult) -> dict[str, Any]:
+    """The exported file's result, in f64, against the proven one."""
+    from presk_rel.api.export_run import run_exported
+    from presk_rel.exec.conform import BOUNDS, distance
+
+    ran = run_exported(program, name, exact)
+    if ran.value is None:
+        conforms = False if ran.failed else None
+        return {"relative": None, "where": "", "bound": None, "conforms": conforms, "reason": ran.reason}
+    found, bound = distance(exact.value, ran.value), BOUNDS["f64"]
+    holds, differing = found.relative <= bound, found.differing
+    if not holds and not differing:
+        judged = program.judged(name, request, exact.args, ran.value, "f64")
+        holds, bound = judged.holds, max(bound, judged.bound)
+    reason = None if found.first is None else f"at {found.first.where} it gives {found.first.measured}"
+    return {
+        "relative": float(found.relative), "where": found.where, "bound": float(bound),
+        "conforms": holds and not differing, "reason": reason,
+    }  # fmt: skip
+
+
+def _export_said(export: dict[str, Any]) -> str:
+    """What was found of the exported file; nothing where there is nothing to compare."""
+    if export["conforms"] is None:
+        return ""
+    if export["reason"] is not None:
+        reason = export["reason"] if export["relative"] is None else f"the exported file differs: {export['reason']}"
+        return f"; {reason}"
+    relation = "≤" if export["conforms"] else ">"
+    return f"; the exported file within {export['relative']:.2e} {relation} {export['bound']:.0e}"
 
 
 def _difference(difference: Difference) -> dict[str, str]:
@@ -170,6 +208,7 @@ def _all(program: Session, request: Request, torch: Torch, bits: int, bound: Fra
     results: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
     lines: list[str] = []
+    _known(program, request)
     for name, function in program.core.functions.items():
         if ".lambda" in name:
             continue
@@ -187,6 +226,16 @@ def _all(program: Session, request: Request, torch: Torch, bits: int, bound: Fra
         lines.append(ran.text)
     holds = bool(results) and all(r["conforms"] for r in results)
     return Outcome({"all": results, "skipped": skipped, "conforms": holds}, "\n".join(lines), 0 if holds else 1)
+
+
+def _known(program: Session, request: Request) -> None:
+    """E7010 for a dim or argument that no function has."""
+    functions = program.core.functions.values()
+    dims, names = {d for f in functions for d in f.dims}, {p.name for f in functions for p in f.params}
+    missing = [f"dimension `{d}`" for d in request.dims if d not in dims]
+    missing += [f"parameter `{a}`" for a in request.given if a not in names]
+    if missing:
+        raise PreskError([Diagnostic("E7010", f"no function of {program.path} has a {m}", None) for m in missing])
 
 
 def _bound(text: str) -> Fraction:

@@ -94,7 +94,7 @@ def command(
         from presk_rel.exec.exact.run import Options
         from presk_rel.exec.literals import arguments
 
-        _fits(executor, device, tier)
+        _fits(executor, dtype, device, tier, digits)
         program = session(report, source_path(file), naturals(consts, "--const"), engine)
         program.remat = remat
         program.mode, program.unroll_stack = mode, unroll_stack
@@ -102,7 +102,7 @@ def command(
         request = Request(arguments(args), naturals(dims, "--dim"), seed, optimize=not no_opt)
         _verify(program, name, request, wanted=verify)
         if executor == "torch":
-            document, text, value = _torch(program, name, request, dtype, device, tier)
+            document, text, value = _torch(program, name, request, dtype, device, tier, digits)
         else:
             progress = Progress(sys.stderr)
             options = Options(bits=bits, digits=digits, kernel=kernel, max_bits=max_bits, progress=progress)
@@ -129,7 +129,16 @@ def command(
     report.execute(body)
 
 
-def _fits(executor: str, device: str, tier: str) -> None:
+DIGITS = 17
+"""What tells a double from all others."""
+
+
+def _fits(executor: str, dtype: str, device: str, tier: str, digits: int | None) -> None:
+    """Wrong usage for an option of the other executor, where it would change what is asked for."""
+    if executor == "torch" and digits is not None and not 1 <= digits <= DIGITS:
+        raise click.UsageError(f"--digits is from 1 to {DIGITS} on torch, not {digits}")
+    if executor == "exact" and dtype != "f64":
+        raise click.UsageError("--dtype is for --executor torch; the exact executor computes with reals")
     if executor == "exact" and tier != "auto":
         raise click.UsageError("--tier is for --executor torch")
     if executor == "exact" and device != "cpu":
@@ -171,13 +180,13 @@ def _exact(entry: str, result: RunResult) -> tuple[dict[str, Any], str]:
 
 
 def _torch(
-    program: Session, entry: str, request: Request, dtype: Any, device: str, tier: Any
+    program: Session, entry: str, request: Request, dtype: Any, device: str, tier: Any, digits: int | None
 ) -> tuple[dict[str, Any], str, Any]:
     from presk_rel.exec.render import to_json, to_text
     from presk_rel.exec.torch.run import printable
 
     result = program.run_torch(entry, request, dtype, device, tier)
-    value = printable(result.value)
+    value = printable(result.value, digits)
     document = {
         "entry": entry,
         "result": to_json(value),

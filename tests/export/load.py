@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from presk_rel.elab.ty import Instance, Params, Real, Stacked, TupleOf, Type, field_names, field_type
-from presk_rel.exec.torch.run import _doubles
+from presk_rel.exec.torch.run import doubles
 from presk_rel.exec.values import (
     HyperValue,
     IndexTensor,
@@ -69,7 +69,7 @@ def _argument(made: Exported, ty: Type, value: Value) -> Any:
         case TupleOf(items), TupleValue(parts):
             return tuple(_argument(made, t, v) for t, v in zip(items, parts, strict=True))
         case _, Tensor(_, data):
-            return torch.from_numpy(_doubles(data))
+            return torch.from_numpy(doubles(data))
         case _, IndexTensor(_, _, data) | MaskTensor(_, data):
             return torch.from_numpy(np.array(data))
         case _, HyperValue(kind, number):

@@ -194,7 +194,7 @@ def to_torch(torch: Any, compiled: Compiled, value: Value) -> Any:
     """A leaf as generated code takes it."""
     match value:
         case Tensor(_, data):
-            return torch.from_numpy(_doubles(data)).to(dtype=compiled.dtype, device=compiled.device)
+            return torch.from_numpy(doubles(data)).to(dtype=compiled.dtype, device=compiled.device)
         case IndexTensor(_, _, data) | MaskTensor(_, data):
             return torch.from_numpy(np.ascontiguousarray(data)).to(device=compiled.device)
         case HyperValue(_, number):
@@ -207,7 +207,7 @@ def to_torch(torch: Any, compiled: Compiled, value: Value) -> Any:
             raise PreskBug("torch", f"a {type(value).__name__} is no input of generated code")
 
 
-def _doubles(data: Any) -> Any:
+def doubles(data: Any) -> Any:
     """Host reals as float64: exact for doubles, correctly rounded for integers and fractions."""
     array = np.asarray(data)
     if array.dtype == object:
@@ -244,14 +244,16 @@ def _leaf(found: Any, operand: Operand, env: Env) -> Value:
             return Tensor(run, host.double().numpy())
 
 
-def printable(value: Value) -> Value:
-    """The value with its doubles as the shortest decimals that read back as them, for `exec.render`."""
+def printable(value: Value, digits: int | None = None) -> Value:
+    """The value with its doubles as the shortest decimals that read back as them, or of so many digits, for
+    `exec.render`."""
 
     def leaf(x: Leaf) -> Value:
         if not isinstance(x, Tensor):
             return x
         flat = np.asarray(x.data).reshape(-1).tolist()
-        text = np.array([repr(v) for v in flat], dtype=object).reshape(np.shape(x.data))
+        short = flat if digits is None else [float(f"{v:.{digits - 1}e}") for v in flat]
+        text = np.array([repr(v) for v in short], dtype=object).reshape(np.shape(x.data))
         return Tensor(x.axes, Rounded(text, None, 0))
 
     return map_leaves(leaf, value)
