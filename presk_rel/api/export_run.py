@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def _unlike(session: Session, entry: str) -> str | None:
 
 
 @contextmanager
-def _double() -> Iterator[None]:
+def _double() -> Generator[None]:
     torch: Any = import_module("torch")
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -221,4 +221,4 @@ def _array(found: Any, axes: tuple[tuple[str | None, int], ...]) -> Any:
     wanted = shape_of(axes)
     if tuple(found.shape) != wanted:
         raise ValueError(f"the result has the shape {list(found.shape)}, not {list(wanted)}")
-    return cast("Any", found.detach().numpy())
+    return found.detach().numpy()

@@ -127,7 +127,9 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
     }  # fmt: skip
     where = f"on {torch.device} in {torch.dtype} (tier {ran.status.tier})"
     head = f"{'conforms' if holds else 'does NOT conform'}: {name} {where}"
-    return Outcome(document, f"{head} {_said(found, allowed, judged)}{_export_said(export)}", 0 if holds else 1)
+    return Outcome(
+        document, f"{head} {_said(found, allowed, judged)}{_export_said(export, found.entries)}", 0 if holds else 1
+    )
 
 
 def _export(program: Session, name: str, request: Request, exact: RunResult) -> dict[str, Any]:
@@ -151,13 +153,15 @@ def _export(program: Session, name: str, request: Request, exact: RunResult) -> 
     }  # fmt: skip
 
 
-def _export_said(export: dict[str, Any]) -> str:
+def _export_said(export: dict[str, Any], entries: int) -> str:
     """What was found of the exported file; nothing where there is nothing to compare."""
     if export["conforms"] is None:
         return ""
     if export["reason"] is not None:
         reason = export["reason"] if export["relative"] is None else f"the exported file differs: {export['reason']}"
         return f"; {reason}"
+    if not entries:
+        return "; so does the exported file"
     relation = "≤" if export["conforms"] else ">"
     return f"; the exported file within {export['relative']:.2e} {relation} {export['bound']:.0e}"
 
