@@ -84,19 +84,33 @@ def test_trees_in_one_flat_tensor_are_shared_and_others_copied():
     assert value().allclose((y**2).mean())
 
 
-def test_an_optimizer_advances_its_parameters_and_state():
+@pytest.mark.parametrize(
+    ("dtype", "tier", "far"), [("f64", "auto", 1e-12), ("f64", "emit", 1e-12), ("bf16", "emit", 1e-2)]
+)
+def test_an_optimizer_advances_its_parameters_and_state(dtype: Any, tier: Any, far: float):
+    """Written over them by a plan, where only results are rounded to what they are kept in, too."""
     program = presk_rel.load(EXAMPLES / "train_minigpt.psk", {f"m.{k}": n for k, n in SMALL.items()})
-    step = program.compile("adamw.step", {"T": 3}, dtype="f64")
-    grad = program.compile("loss_grad", {"B": 2, "T": 3}, dtype="f64")
+    step = program.compile("adamw.step", {"T": 3}, dtype=dtype, tier=tier)
+    grad = program.compile("loss_grad", {"B": 2, "T": 3}, dtype=dtype, tier=tier)
     θ, batch = grad.params["θ"], grad.example("batch")
     g = grad.bind(θ=θ, batch=batch)()
     zero = tuple(_mapped(θ, torch.zeros_like) for _ in range(2))
     expected = step(θ, zero, g, 1, 100)
     step.bind(θ=θ, s=zero, g=g, t=1, total=100).advance()
-    assert θ["head"].allclose(expected[0]["head"], rtol=1e-12)
+    assert θ["head"].allclose(expected[0]["head"], rtol=far)
     second = step(θ, expected[1], grad(), 2, 100)
     step.bind(t=2).advance()
-    assert θ["tok"].allclose(second[0]["tok"], rtol=1e-12)
+    assert θ["tok"].allclose(second[0]["tok"], rtol=far)
+    bound, _, copies = step._advance
+    assert bool(copies) == (tier == "auto")
+    assert len(dispatched(bound.launch)) == step.kernels
+
+
+def test_an_optimizer_in_bf16_converts_trees_not_leaves():
+    """Four trees come in, three go out; what is between is as in f32."""
+    program = presk_rel.load(EXAMPLES / "train_minigpt.psk", {f"m.{k}": n for k, n in SMALL.items()})
+    kernels = {d: program.compile("adamw.step", {"T": 3}, dtype=d, tier="emit").kernels for d in ("f32", "bf16")}
+    assert kernels["bf16"] == kernels["f32"] + 7
 
 
 def _mapped(tree: Any, f: Any) -> Any:

@@ -1,8 +1,8 @@
 """What is done to every leaf of a tree becomes one operation on the flat tensor that the leaves are parts of.
 
-Leaves of a tree lie one after the other. Steps that compute the same, entry by entry, from the leaves at the same place
-of the same trees (and from tensors without axes) are numbered alike; a number that every leaf has is one step. So are
-the products of leaves with themselves that are all added up.
+Leaves of a tree lie one after the other. Steps that compute the same, entry by entry (or convert it), from the leaves
+at the same place of the same trees (and from tensors without axes) are numbered alike; a number that every leaf has is
+one step. So are the products of leaves with themselves that are all added up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 from presk_rel.exec.torch.calls import POINTWISE
 from presk_rel.exec.torch.graph import Graph, parts
 from presk_rel.exec.torch.layouts import Array
-from presk_rel.exec.torch.trace import Step
+from presk_rel.exec.torch.trace import COPY, Step
 
 Key = tuple[Any, ...]
 
@@ -52,7 +52,7 @@ class Flattener:
         if step.view:
             self.view(step, found)
             return
-        if step.function not in POINTWISE and step.function != "torch.dot":
+        if not _entrywise(step) and step.function != "torch.dot":
             return
         if not all(t is not None or self.common(a) for a, t in zip(step.args, tracked, strict=True)):
             return
@@ -60,7 +60,7 @@ class Flattener:
         made = step.results[0]
         assert made is not None
         read = tuple(t[0] if t is not None else _identity(a) for a, t in zip(step.args, tracked, strict=True))
-        key = (step.function, read, tuple(sorted((k, _identity(v)) for k, v in step.keywords.items())))
+        key = (step.function, read, made.dtype, tuple(sorted((k, _identity(v)) for k, v in step.keywords.items())))
         self.lengths[key] = self.lengths[found[0][0]]
         if step.function != "torch.dot":
             if made.entries != self.lengths[key][leaf] or not self.graph.free(made):
@@ -153,6 +153,13 @@ class Flattener:
                 return step, below
             sums[made.name] = (step, below, leaves)
         return None, []
+
+
+def _entrywise(step: Step) -> bool:
+    """Whether a step computes entry by entry; a conversion does, a copy is for the order in which entries lie."""
+    x, made = step.args[0] if step.args else None, step.results[0]
+    converted = isinstance(x, Array) and made is not None and x.dtype != made.dtype
+    return step.function in POINTWISE or (step.function == COPY and converted)
 
 
 def _identity(value: Any) -> Any:

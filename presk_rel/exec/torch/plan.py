@@ -172,10 +172,10 @@ class _Planner:
         return copies
 
     def over(self, group: int, arena: str) -> bool:
-        """Whether a group, computed entry by entry as one, may be written over an arena of inputs."""
+        """Whether a group, computed (or rounded) entry by entry as one, may be written over an arena of inputs."""
         graph, name = self.graph, f"g{group}"
         written = [s for s in graph.steps if s.launches and any(x and graph.lies(x)[0] == name for x in s.results)]
-        if len(written) != 1 or written[0].function not in POINTWISE:
+        if len(written) != 1 or written[0].function not in (*POINTWISE, COPY):
             return False
         last, made = written[0], written[0].results[0]
         assert made is not None
