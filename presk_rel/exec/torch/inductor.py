@@ -15,10 +15,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from presk_rel.exec.torch import inductor_cache, inductor_process
 from presk_rel.exec.torch.inductor_build import examples, exported, flat, launches, spec
@@ -234,9 +235,16 @@ def opened(path: Path) -> Callable[[list[Any]], Any]:
     """The function of an artifact: takes a list of tensors, and checks nothing."""
     inductor: Any = import_module("torch._inductor")
     try:
-        return inductor.aoti_load_package(str(path)).loader.boxed_run
+        with _by_the_compiler():
+            return inductor.aoti_load_package(str(path)).loader.boxed_run
     except Exception as error:
         raise BuildError(f"the compiled file does not load: {cleaned(str(error))}") from error
+
+
+def _by_the_compiler() -> AbstractContextManager[None]:
+    """Inductor of this process looks for no other compiler."""
+    cxx, config = compiler(), cast("Any", import_module("torch._inductor.config"))
+    return nullcontext() if cxx is None else config.patch({"cpp.cxx": (None, cxx)})
 
 
 # ---------------------------------------------------------------------------------------------------- just in time
@@ -253,7 +261,7 @@ def just_in_time(code: Code, specs: list[Any], device: str, kernels: int) -> tup
         def run(*given: Any) -> tuple[Any, ...]:
             return called(*flat(given))
 
-        with torch.inference_mode():
+        with torch.inference_mode(), _by_the_compiler():
             run(*examples(specs, device))
     except Exception as error:  # whatever the tracer, Dynamo, Inductor or a C compiler raises
         said = cleaned(str(error).partition(chr(10))[0])
