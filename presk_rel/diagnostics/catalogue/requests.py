@@ -60,9 +60,9 @@ PAGES: Final = (
     _page(
         "W7104",
         "a tier that cannot be had",
-        "--tier inductor compiles the generated torch code, which takes a C++ compiler ($CXX, g++ or clang++) or CUDA. "
-        "Where there is none, or it fails on this program, the code runs as it is (tier emit), which computes the "
-        "same; the warning says why.",
+        "--tier inductor compiles the generated torch code, which takes a C++ compiler ($CXX, a name or path without "
+        "arguments, else g++ or clang++) or CUDA. Where there is none, or it fails on this program, the code runs as "
+        "it is (tier emit), which computes the same; the warning says why.",
         "CXX=/nothing presk run mlp.psk --entry mse --executor torch --tier inductor",
         "presk run mlp.psk --entry mse --executor torch --tier inductor",
     ),
