@@ -99,7 +99,7 @@ class Session(Pipeline):
         from presk_rel.export.torch_file import export_pytorch
 
         self.analysis  # noqa: B018  all errors are reported before anything is printed
-        return export_pytorch(self.typed, self.loaded.files, self.loaded.texts)
+        return export_pytorch(self.typed, self.loaded.files, self.loaded.texts, self.names.uses)
 
     def _given(self, entry: str, request: Request) -> Mapping[str, Node]:
         """The arguments given, and defaults of the others (Core text has none), checked before optimizing."""

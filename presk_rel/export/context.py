@@ -9,6 +9,7 @@ from presk_rel.diagnostics import Diagnostic, PreskError, Span
 from presk_rel.elab.ty import Applied, Composed, Instance, ModuleDef, ParamField, Params, Stacked, UseField
 from presk_rel.export.helpers import HELPERS, NEEDS
 from presk_rel.export.names import MODULE, Names
+from presk_rel.export.written import Written
 from presk_rel.syntax import ast
 from presk_rel.types.tree import TFn, TypedProgram
 
@@ -38,7 +39,7 @@ class Context:
     names: Names = field(default_factory=Names)
     classes: dict[str, ClassNames] = field(default_factory=dict[str, ClassNames])
     functions: dict[str, str] = field(default_factory=dict[str, str])
-    constants: dict[int, str] = field(default_factory=dict[int, str])
+    written: Written = field(default_factory=Written)
     used: set[str] = field(default_factory=set[str])
     by_name: dict[str, TFn] = field(default_factory=dict[str, TFn])
     hidden: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])

@@ -5,6 +5,7 @@ Walks are generators on a trampoline, so that the depth of the source is no limi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import assert_never
 
 from presk_rel.core.lambdas import children
@@ -108,18 +109,18 @@ def expression(s: Scope, e: TExpr) -> Walk[Py]:
         case TVar(binder):
             return s.env[binder.id]
         case TLiteral(value, Hyper()) if value.denominator == 1:
-            return s.dim(constant(value))
+            return s.dim(constant(value), near=e.span)
         case TLiteral(value):
             return number(value, e.span)
         case TDim(dim):
-            return s.dim(dim)
+            return s.dim(dim, near=e.span)
         case TPrim("proj", _, (TTuple((item,)),)):  # an ascription that names axes
             return (yield expression(s, item))
         case TPrim(args=args):
             operands: list[Py] = []
             for a in args:
                 operands.append((yield expression(s, a)))
-            return printed(Use(e, tuple(operands), s.context, s.dim))
+            return printed(Use(e, tuple(operands), s.context, partial(s.dim, near=e.span)))
         case TTuple(items):
             texts = yield values(s, items)
             return Py(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")

@@ -15,7 +15,7 @@ from presk_rel.elab.ty import Hyper, Idx, Params, TupleOf, Type
 from presk_rel.export.context import Context, unsupported
 from presk_rel.export.shapes import dim_of, lined_up, shape_of
 from presk_rel.export.text import ATOM, COMPARE, POWER, PRODUCT, SUM, UNARY, Py, floating, infix, real, tensor
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.smt.linear import Linear
 from presk_rel.types.tree import TPrim
 
 Dim = Callable[[Linear], Py]
@@ -200,7 +200,8 @@ def _split(u: Use) -> Py:
 
 
 def _split_heads(u: Use) -> Py:
-    heads, width = (u.dim(constant(int(str(a)))).text for a in u.e.attrs)
+    names = (u.context.written.of_file(u.e.span.file, name) for name in ("H", "HD"))
+    heads, width = (name or str(a) for name, a in zip(names, u.e.attrs, strict=True))
     return Py(f"{u.context.helper('split_heads')}({u.tensor(0).text}, {heads}, {width})")
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from presk_rel.diagnostics import Span
 from presk_rel.elab.ty import Idx, Instance, Mask, Params, Real, TupleOf, Type
 from presk_rel.export.context import Context
 from presk_rel.export.names import Names
 from presk_rel.export.text import PRODUCT, Py, dimension, infix, literal
 from presk_rel.smt.linear import Linear
+from presk_rel.syntax import ast
 from presk_rel.types.tree import Binder
 
 Segment = str | Linear
@@ -98,12 +100,18 @@ class Scope:
         self.seen[wanted] = name
         return name
 
-    def dim(self, form: Linear) -> Py:
-        """A dimension as a Python number; the symbols it needs are read off the arguments first."""
+    def dim(self, form: Linear, source: ast.Expr | None = None, near: Span | None = None) -> Py:
+        """A dimension as a Python number; the symbols it needs are read off the arguments first. It is written as
+        `source` writes it, or with the constants that are named within `near`."""
         for s in sorted(form.symbols):
             if s not in self.dims:
                 self.dims[s] = self._symbol(s)
-        return dimension(form, self.dims, self.context.constants)
+        written = self.context.written
+        found = None if source is None else written.read(source, self.dims)
+        if found is not None and found[0] == form:
+            return found[1]
+        span = source.span if source is not None else near
+        return dimension(form, self.dims, lambda value: None if span is None else written.near(span, value))
 
     def _symbol(self, s: str) -> Py:
         if s in self.sources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -70,10 +71,10 @@ def tensor(value: Py) -> Py:
 _FLOAT = re.compile(r"(?<![\w.])\d+(\.\d+|(\.\d+)?e[+-]?\d+)")
 
 
-def dimension(form: Linear, symbols: dict[str, Py], constants: dict[int, str]) -> Py:
-    """A linear form: `4 * D`, `D // 12`, `(3 * D + 2) // 4`."""
+def dimension(form: Linear, symbols: dict[str, Py], constant: Callable[[int], str | None]) -> Py:
+    """A linear form: `4 * D`, `D // 12`, `(3 * D + 2) // 4`; `constant` has the name of a number that is one."""
     if form.is_constant and form.const.denominator == 1:
-        name = constants.get(form.const.numerator)
+        name = constant(form.const.numerator)
         return Py(name, ATOM, True) if name is not None else literal(form.const)
     divisor = lcm(form.const.denominator, *(c.denominator for _, c in form.terms))
     total: Py | None = None
@@ -81,7 +82,7 @@ def dimension(form: Linear, symbols: dict[str, Py], constants: dict[int, str]) -
     if form.const:
         parts.append((Py("", ATOM, True), form.const * divisor))
     for base, c in parts:
-        term = _term(base, abs(c), constants)
+        term = _term(base, abs(c), constant)
         if total is None:
             total = term if c > 0 else Py(f"-{term.at(UNARY)}", UNARY, True)
         else:
@@ -90,9 +91,9 @@ def dimension(form: Linear, symbols: dict[str, Py], constants: dict[int, str]) -
     return whole if divisor == 1 else infix(whole, "//", literal(Fraction(divisor)), PRODUCT, number=True)
 
 
-def _term(base: Py, coefficient: Fraction, constants: dict[int, str]) -> Py:
-    name = constants.get(coefficient.numerator)
-    number = Py(name, ATOM, True) if name is not None and not base.text else literal(coefficient)
+def _term(base: Py, coefficient: Fraction, constant: Callable[[int], str | None]) -> Py:
+    name = None if base.text else constant(coefficient.numerator)
+    number = Py(name, ATOM, True) if name is not None else literal(coefficient)
     if not base.text:
         return number
     return base if coefficient == 1 else infix(number, "*", base, PRODUCT, number=True)

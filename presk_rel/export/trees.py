@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from presk_rel.diagnostics import PreskBug
 from presk_rel.elab.ty import Applied, Composed, Instance, Params, Real, Stacked
 from presk_rel.export.scope import Place, Scope, Segment
 from presk_rel.export.text import Py
 from presk_rel.smt.linear import Linear, constant
+from presk_rel.syntax import ast
 from presk_rel.types.tree import TExpr, TField, TTheta, TVar
 
 
@@ -119,18 +121,24 @@ def module_of(s: Scope, instance: Instance) -> str:
     return s.nets.get(instance) or constructor(s, instance, meta=True)
 
 
-def constructor(s: Scope, instance: Instance, *, meta: bool = False) -> str:
-    """The Python that makes a module; with `meta`, without memory for its parameters."""
-    text = _constructor(s, instance)
+def constructor(s: Scope, instance: Instance, source: ast.ModuleExpr | None = None, *, meta: bool = False) -> str:
+    """The Python that makes a module, with lengths as `source` writes them; with `meta`, without memory for its
+    parameters."""
+    text = _constructor(s, instance, source)
     return f"{s.context.helper('on_meta')}(lambda: {text})" if meta else text
 
 
-def _constructor(s: Scope, instance: Instance) -> str:
+def _constructor(s: Scope, instance: Instance, source: ast.ModuleExpr | None) -> str:
+    dims = source.dims if isinstance(source, ast.ModuleRef) else ()
     match instance:
         case Applied(module, args):
-            return f"{s.context.classes[module].name}({', '.join(s.dim(a).text for a in args)})"
+            lengths = (s.dim(a, e).text for a, e in zip_longest(args, dims[: len(args)]))
+            return f"{s.context.classes[module].name}({', '.join(lengths)})"
         case Stacked(count, inner):
-            return f"nn.ModuleList({_constructor(s, inner)} for _ in range({s.dim(count).text}))"
+            within = source.modules[0] if isinstance(source, ast.ModuleRef) and len(source.modules) == 1 else None
+            number = s.dim(count, dims[0] if within is not None and dims else None).text
+            return f"nn.ModuleList({_constructor(s, inner, within)} for _ in range({number}))"
         case Composed(outer, inner):
             helper = s.context.helper("Compose")
-            return f"{helper}({_constructor(s, outer)}, {_constructor(s, inner)})"
+            first, second = (source.outer, source.inner) if isinstance(source, ast.Compose) else (None, None)
+            return f"{helper}({_constructor(s, outer, first)}, {_constructor(s, inner, second)})"

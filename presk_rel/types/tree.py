@@ -278,6 +278,8 @@ class TypedProgram:
     optimizers: tuple[OptimizerSpec, ...] = ()
     blocks: Blocks = field(default_factory=Blocks)
     """The main file's configuration blocks, resolved."""
+    values: dict[str, int] = field(default_factory=dict[str, int])
+    """Every constant of the main file and its imports, by the id of its declaration."""
 
 
 KEY = Key()
