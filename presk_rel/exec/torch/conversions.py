@@ -2,7 +2,8 @@
 
 Generated code rounds the operands of large products where it has them, and widens what comes in. In a plan, where every
 tensor is a part of some memory, the same entries are seen to be the same: what was widened from bf16 is never rounded
-back, and what several products read is rounded once. What nothing reads then is not computed (`plan`).
+back, and what several products read is rounded once. What nothing reads then is not computed (`plan`). The leaves of a
+result are rounded together, from memory in which they lie as they do in the result.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from presk_rel.exec.torch.graph import Graph, parts
 from presk_rel.exec.torch.layouts import Array
-from presk_rel.exec.torch.trace import COPY, Step
+from presk_rel.exec.torch.memory import Place
+from presk_rel.exec.torch.trace import COPIED, COPY, Step
 
 
 def converted_once(steps: Sequence[Step], returned: Sequence[Array]) -> tuple[list[Step], list[Array]]:
@@ -21,6 +24,35 @@ def converted_once(steps: Sequence[Step], returned: Sequence[Array]) -> tuple[li
     for step in steps:
         found.step(step)
     return found.steps, [found.moved(x) for x in returned]
+
+
+def rounded_together(graph: Graph, members: Sequence[int]) -> None:
+    """One conversion for the results of a group, if each is one of a whole buffer that has no place yet."""
+    made = [graph.returned[i] for i in members]
+    makers = {s.results[0].name: s for s in graph.steps if s.function == COPY and s.results[0] is not None}
+    steps = [makers[x.name] for x in made if x.name in makers and _rounds(graph, makers[x.name])]
+    sources = [cast("Array", s.args[0]) for s in steps]
+    if len(steps) != len(made) or len(made) < 2 or len({x.root for x in (*sources, *made)}) != 2 * len(made):
+        return
+    total, starts = 0, list[int]()
+    for x in sources:
+        starts.append(total)
+        total += x.entries
+    undo = dict(graph.inside), dict(graph.sizes)
+    wide, narrow = (graph.new((total,), each[0].dtype) for each in (sources, made))
+    for x, start in zip(sources, starts, strict=True):
+        graph.inside[x.root] = Place(wide.name, start)
+    names = parts(narrow, made, graph, starts)
+    whole = Step("", (tuple(sources),), {}, (wide,), 0)
+    if not graph.replaced(steps, [whole, Step(COPY, (wide,), {}, (narrow,), 1, COPIED), names]):
+        graph.inside, graph.sizes = undo  # one of them is computed from another one, rounded
+
+
+def _rounds(graph: Graph, step: Step) -> bool:
+    """Whether a copy converts all of a buffer into another one, of which neither has a place yet."""
+    x, made = cast("Array", step.args[0]), cast("Array", step.results[0])
+    whole = x.contiguous and x.entries > 0 and graph.sizes.get(x.root, (0, ""))[0] == x.entries
+    return x.dtype != made.dtype and whole and graph.free(x) and graph.free(made)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from presk_rel.exec.torch.calls import POINTWISE
-from presk_rel.exec.torch.conversions import converted_once
+from presk_rel.exec.torch.conversions import converted_once, rounded_together
 from presk_rel.exec.torch.families import Families
 from presk_rel.exec.torch.flatten import flattened
 from presk_rel.exec.torch.gather import gathered
@@ -110,6 +110,8 @@ class _Planner:
         for step in graph.steps[::-1]:
             if step.function in ("torch.stack", "torch.cat"):
                 self.stacked(step)
+        for members in self.groups:
+            rounded_together(graph, members)
         copies = self.results()
         graph.steps += copies
         Families(graph, frozenset(arenas)).run()

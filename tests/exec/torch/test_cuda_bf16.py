@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ from torch.utils._pytree import tree_leaves
 import presk_rel
 from presk_rel.exec.conform import BOUNDS, distance
 from presk_rel.exec.exact.run import Options
+from presk_rel.exec.torch.conversions import rounded_together
+from presk_rel.exec.torch.graph import Graph
+from presk_rel.exec.torch.layouts import Array, fresh
 from presk_rel.exec.torch.precision import Large, types_of
+from presk_rel.exec.torch.trace import COPIED, COPY, Step
 from presk_rel.session import Request, Session
 from tests.acceptance.examples import EXAMPLES, Example
 
@@ -59,6 +64,24 @@ def test_a_product_is_large_by_its_multiplications_and_by_its_entries():
     assert not large.holds(1 << 20, 32, 32, 32)
     assert types_of("bfloat16", "cpu").large is None
     assert types_of("float32", "cuda").large is None
+
+
+def test_results_of_which_one_is_made_of_another_are_not_rounded_together():
+    """x₂ = r₁ · r₁, where r₁ is x₁ rounded: the one conversion would wait for itself."""
+
+    def tensor(name: str, dtype: str) -> Array:
+        return replace(fresh((4, 4), dtype), name=name, root=name)
+
+    a, b, c, d = (tensor(n, t) for n, t in (("a", "float32"), ("b", "bfloat16"), ("c", "float32"), ("d", "bfloat16")))
+    product = Step("torch.mm", (b, b), {"out_dtype": "float32"}, (c,), 1)
+    for steps, together in ((product, False), (replace(product, args=(a, a), keywords={}), True)):
+        first, last = (Step(COPY, (x,), {}, (y,), 1, COPIED) for x, y in ((a, b), (c, d)))
+        graph = Graph([Step("torch.neg", (tensor("i", "float32"),), {}, (a,), 1), first, steps, last])
+        graph.sizes = {x.name: (16, x.dtype) for x in (a, b, c, d)}
+        graph.returned = [b, d]
+        rounded_together(graph, (0, 1))
+        assert sum(s.function == COPY for s in graph.steps) == (1 if together else 2)
+        assert bool(graph.inside) == together
 
 
 class Conversions(TorchDispatchMode):
