@@ -49,14 +49,19 @@ class Session(Pipeline):
         with self._pass("run"):
             return run_exact(program, entry, given, request.dims, request.seed, options, args)
 
-    def judged(self, entry: str, request: Request, args: tuple[Value, ...], measured: Value, dtype: Dtype) -> Judged:
+    def judged(
+        self, entry: str, request: Request, args: tuple[Value, ...], measured: Value, dtype: Dtype, device: str = "cpu"
+    ) -> Judged:
         """What to say of a result that is beyond the bounds of its type (`exec.condition`), at arguments of the shapes
         that the request says."""
         from presk_rel.exec.condition import BITS, judged
         from presk_rel.exec.exact.run import Options
+        from presk_rel.exec.torch.precision import rounds_to
 
-        options = Options(bits=BITS)
-        return judged(lambda values: self.run_exact(entry, request, options, values).value, args, measured, dtype)
+        def run(values: tuple[Value, ...]) -> Value:
+            return self.run_exact(entry, request, Options(bits=BITS), values).value
+
+        return judged(run, args, measured, dtype, rounds_to(dtype, device))
 
     def run_torch(
         self, entry: str, request: Request, dtype: Dtype, device: str, tier: Tier = "auto", *, planned: bool = False

@@ -112,7 +112,7 @@ def _one(program: Session, name: str, request: Request, torch: Torch, bits: int,
     allowed, judged = BOUNDS[torch.dtype] if bound is None else bound, None
     holds = found.relative <= allowed and not found.differing
     if bound is None and not holds and not found.differing:
-        judged = program.judged(name, request, exact.args, ran.value, torch.dtype)
+        judged = program.judged(name, request, exact.args, ran.value, torch.dtype, torch.device)
         holds = judged.holds
     export = _export(program, name, request, exact)
     holds = holds and export["conforms"] is not False

@@ -30,9 +30,10 @@ GROWTH = 8
 """The multiple of κ·u that is a small one."""
 
 
-def allowed(dtype: str, kappa: Fraction) -> Fraction:
-    """How far a run in this type may be from the proven result of condition κ."""
-    return max(BOUNDS[dtype], GROWTH * kappa * UNITS[dtype])
+def allowed(dtype: str, kappa: Fraction, rounds: str | None = None) -> Fraction:
+    """How far a run in this type may be from the proven result of condition κ; `rounds` is the type that its operations
+    round to, where that is another."""
+    return max(BOUNDS[dtype], GROWTH * kappa * UNITS[rounds or dtype])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,16 @@ class Judged:
 Run = Callable[[tuple[Value, ...]], Value]
 
 
-def judged(run: Run, args: tuple[Value, ...], measured: Value, dtype: str) -> Judged:
-    """What is to be said of `measured`, computed in `dtype` from `args`; `run` gives proven results."""
+def judged(run: Run, args: tuple[Value, ...], measured: Value, dtype: str, rounds: str | None = None) -> Judged:
+    """What is to be said of `measured`, computed in `dtype` (by operations that round to `rounds`) from `args`; `run`
+    gives proven results."""
     given = rounded(args, dtype)
     proven = run(given)
     relative = distance(proven, measured).relative
     if relative <= BOUNDS[dtype]:
         return Judged(relative, BOUNDS[dtype])
-    kappa = condition(run, given, dtype, proven)
-    return Judged(relative, allowed(dtype, kappa), kappa)
+    kappa = condition(run, given, rounds or dtype, proven)
+    return Judged(relative, allowed(dtype, kappa, rounds), kappa)
 
 
 def condition(run: Run, args: tuple[Value, ...], dtype: str, value: Value | None = None) -> Fraction:

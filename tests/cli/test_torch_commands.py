@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from presk_rel.exec.torch import inductor_process
+
 from .harness import EXAMPLES, MLP, presk, presk_json
 
 DIMS = ("--dim", "B=2", "--dim", "D=4")
@@ -62,6 +64,33 @@ def test_conform_of_every_entry():
     assert ran.status == 0
     assert {r["entry"] for r in ran.document["all"]} == {"energy", "force", "pair", "pair_grad"}
     assert ran.document["skipped"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_conform_of_every_entry_compiles_them_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    started, start = [], inductor_process.Builder._start
+    monkeypatch.setattr(inductor_process.Builder, "_start", lambda *given: started.append(1) or start(*given))
+    asked = ("conform", str(EXAMPLES / "tour" / "grad_of_function.psk"), "--all", "--tier", "inductor")
+    ran = presk_json(*asked)
+    assert ran.status == 0
+    assert {(r["entry"], r["tier"]) for r in ran.document["all"]} == {
+        (e, "inductor") for e in ("energy", "force", "pair", "pair_grad")
+    }
+    assert ran.document["diagnostics"] == []
+    assert len(started) == 1
+    again = presk(*asked)
+    assert (again.status, again.err, len(started)) == (0, "", 1)
+    assert again.out.count("(tier inductor)") == 4
+
+
+def test_conform_of_every_entry_says_once_what_cannot_be_had(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "/nothing/here")
+    ran = presk_json("conform", str(EXAMPLES / "tour" / "hinge.psk"), "--all", "--tier", "inductor")
+    assert ran.status == 0
+    assert {r["tier"] for r in ran.document["all"]} == {"emit"}
+    assert [d["code"] for d in ran.document["diagnostics"]] == ["W7104"]
 
 
 def test_conform_in_bf16_has_its_own_bound():

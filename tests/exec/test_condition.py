@@ -71,6 +71,17 @@ def test_what_is_wrong_at_the_rounded_inputs_too_is_refused(tmp_path: Path):
     assert (found.holds, found.condition) == (False, 1)
 
 
+def test_bf16_on_a_cpu_is_computed_in_f32_and_judged_so(tmp_path: Path):
+    """κ·u of bf16 would allow 0.14 of a function of condition 4.5, on a GPU, whose large products round to it."""
+    path = tmp_path / "f.psk"
+    path.write_text("fn f(x : ℝ[]) -> ℝ[] = x^4\n", encoding="utf-8")
+    session, request = Session(str(path)), Request(arguments(["x=1.5"]))
+    exact = session.run_exact("f", request, Options(bits=64))
+    wrong = Tensor((), np.float64(1.5**4 * 1.1))
+    assert not session.judged("f", request, exact.args, wrong, "bf16", "cpu").holds
+    assert session.judged("f", request, exact.args, wrong, "bf16", "cuda").holds
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_inputs_are_rounded_as_torch_rounds_them(dtype: str):
     given = np.concatenate(

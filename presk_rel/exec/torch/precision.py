@@ -53,6 +53,11 @@ def types_of(dtype: str, device: str) -> Types:
     return Types(dtype, "float32", None if device.split(":")[0] == "cpu" else Large(), calls)
 
 
+def rounds_to(dtype: str, device: str) -> str:
+    """The type (f64, f32, bf16) that operations round to: bf16 is where large products do."""
+    return "f32" if dtype == "bf16" and types_of("bfloat16", device).large is None else dtype
+
+
 def rounding(name: str, types: Types) -> str:
     """The expression that rounds a tensor."""
     return f"{name}.to(torch.{types.kept})"

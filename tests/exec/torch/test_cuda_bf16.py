@@ -49,7 +49,7 @@ def test_examples_are_as_near_as_on_a_cpu(on_cuda: pytest.MonkeyPatch, example: 
     far = distance(exact.value, ran.value)
     assert far.differing == 0
     if far.relative > BOUNDS["bf16"]:
-        found = session.judged(example.entry, request, exact.args, ran.value, "bf16")
+        found = session.judged(example.entry, request, exact.args, ran.value, "bf16", "cuda" if large else "cpu")
         assert found.holds, (float(far.relative), float(found.relative), float(found.bound))
 
 
