@@ -131,6 +131,19 @@ def test_products_of_rounded_operands_run_on_the_device_too(monkeypatch: pytest.
             assert not {"addmm", "baddbmm"} & set(watch.seen)
 
 
+def test_a_device_with_a_number_is_named_by_it_throughout():
+    session = Session(str(EXAMPLES / "train_minigpt.psk"), CONSTS["train_minigpt"], mode="training")
+    program = session.optimized("loss_grad", {"B": 2, "T": 3}).program
+    env, _ = drawn(program, "loss_grad", {"B": 2, "T": 3})
+    for dtype in ("float32", "bfloat16"):
+        first, second = (emit(program, "loss_grad", env, dtype, device) for device in ("cuda", "cuda:1"))
+        assert second.source.count("cuda") == 1
+        assert second.source.replace("cuda:1", "cuda") == first.source
+        assert first.plan is not None and second.plan is not None
+        assert second.plan.source == first.plan.source
+        assert "cuda" not in second.plan.source
+
+
 def test_a_tensor_of_the_host_is_seen():
     """The check can fail."""
     with Watch() as watch:
