@@ -15,6 +15,7 @@ from presk_rel.smt.linear import constant
 if TYPE_CHECKING:
     from presk_rel.api.handle import Handle
     from presk_rel.api.program import Program
+    from presk_rel.core.ir import Param
     from presk_rel.export.torch_file import Exported
 
 _ON_META = re.compile(r"on_meta\(lambda: (\w+)\([^()]*\)\)")
@@ -32,8 +33,28 @@ class Setting:
     """The parameters of a module that owns them, by the module's id."""
 
     @property
+    def owner(self) -> Instance | None:
+        """The module whose function it is."""
+        name = self.handle.function.name
+        found = self.exported.context.by_name.get(name)
+        if found is None or found.theta is None or name not in self.exported.context.nodes:
+            return None
+        return found.theta.instance
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The parameters of the Python function: those of a module's own are the module's."""
+        return self.handle.function.params[self.owner is not None :]
+
+    @property
     def function(self) -> Any:
-        name = self.exported.context.functions.get(self.handle.function.name)
+        owner, context = self.owner, self.exported.context
+        if owner is not None:
+            module, tree = self.module(owner), self.handle.example(self.handle.function.params[0].name)
+            module.load_state_dict(self.exported.state(self.closed(owner), tree))
+            method = context.method(context.by_name[self.handle.function.name])
+            return module if method == "forward" else getattr(module, method)
+        name = context.functions.get(self.handle.function.name)
         if name is None:
             text = f"`{self.handle.function.name}` is no function of the exported file that can be timed alone"
             raise PreskError([Diagnostic("E9001", text, None)], exit_status=3)
@@ -58,7 +79,7 @@ class Setting:
     def values(self) -> list[Any]:
         """The arguments that are no modules."""
         found: list[Any] = []
-        for p in self.handle.function.params:
+        for p in self.params:
             value = self.handle.example(p.name)
             if isinstance(p.type, Params):
                 value = self.exported.state(self.closed(p.type.instance), value)
@@ -69,7 +90,7 @@ class Setting:
         """As `values`, every state dict being the parameters of a module, which `owners` has by class. Where the file
         makes such a module inside a function, it takes this one."""
         found = self.values()
-        for k, p in enumerate(self.handle.function.params):
+        for k, p in enumerate(self.params):
             if isinstance(p.type, Params) and isinstance(p.type.instance, Applied):
                 module = self.module(p.type.instance)
                 module.load_state_dict(found[k])

@@ -56,9 +56,9 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
     handle()
     sides: dict[str, Callable[[], Any]] = {"presk": handle}
+    kernels = {"presk": _launched(handle)}
     for name in against:
-        sides[name] = _baseline(name, program, handle)
-    kernels = {n: _kernels(handle, n, run) for n, run in sides.items()}
+        sides[name], kernels[name] = _baseline(name, program, handle)
     samples = interleaved(sides, runs, handle.compiled.device)
     medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
     return Bench(
@@ -71,12 +71,12 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     )
 
 
-def _baseline(name: str, program: Program, handle: Handle) -> Callable[[], Any]:
-    """A side to compare with, which has run once. E7106 where the library refuses the exported program: at lengths of 0
-    some of its initializers and kernels do."""
+def _baseline(name: str, program: Program, handle: Handle) -> tuple[Callable[[], Any], int | None]:
+    """A side to compare with, which has run once, and the kernels it ran. E7106 where the library refuses the exported
+    program: at lengths of 0 some of its initializers and kernels do."""
     try:
         run = BASELINES[name](program, handle)
-        run()
+        kernels = _kernels(name, run)
     except PreskError:
         raise
     except Exception as error:  # whatever torch, its compilers or jax raise
@@ -87,13 +87,21 @@ def _baseline(name: str, program: Program, handle: Handle) -> Callable[[], Any]:
             [Diagnostic("E7106", f"the baseline `{name}` fails on these inputs: {said}", None, help=help)],
             exit_status=3,
         ) from error
-    return run
+    return run, kernels
 
 
-def _kernels(handle: Handle, name: str, run: Callable[[], Any]) -> int | None:
-    """The kernels of one run, as torch dispatches them; of what a compiler made, as its code calls them."""
-    if name != "presk":
-        return len(dispatched(run)) if name == "eager" else generated(run) if name == "compile" else None
+def _kernels(name: str, run: Callable[[], Any]) -> int | None:
+    """The kernels of the first run, as dispatched; of what a compiler makes in it, as its code calls them."""
+    if name == "eager":
+        return len(dispatched(run))
+    if name == "compile":
+        return generated(run)
+    run()
+    return None
+
+
+def _launched(handle: Handle) -> int:
+    """The kernels of a bound call."""
     return len(dispatched(handle.launch)) if handle.status.tier == "emit" else handle.status.kernels
 
 

@@ -14,7 +14,7 @@ import torch
 
 import presk_rel
 from presk_rel.api.baselines import compiled, eager, jitted
-from presk_rel.api.bench import bench
+from presk_rel.api.bench import BASELINES, bench
 from presk_rel.diagnostics import PreskError
 from presk_rel.exec.torch.dispatch import generated
 
@@ -159,3 +159,30 @@ def test_the_baseline_of_a_higher_derivative_computes_it(entry: str, tmp_path: P
     run = eager(program, handle)
     for _ in range(2):
         assert same(flat(run()), flat(handle()))
+
+
+def test_what_a_compiler_makes_is_counted_in_the_first_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    path, made, modules = tmp_path / "made.py", list[int](), list[Any]()
+    path.write_text(GENERATED)
+    monkeypatch.setattr(importlib.import_module("torch._inductor.codecache").PyCodeCache, "modules", modules)
+
+    def run() -> None:
+        if not made:
+            modules.append(SimpleNamespace(__file__=str(path)))
+        made.append(1)
+
+    monkeypatch.setitem(BASELINES, "compile", lambda *_: run)
+    program = presk_rel.load(EXAMPLES / "mlp.psk")
+    found = bench(program, program.compile("mse", {"B": 2, "D": 3}, tier="emit"), ("compile",), 1)
+    assert found.kernels["compile"] == 4
+
+
+@pytest.mark.parametrize("side", [eager, compiled])
+def test_a_function_of_a_module_is_that_of_a_module_that_owns_the_parameters(
+    side: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch, "compile", lambda f, **_: f)
+    program = presk_rel.load(EXAMPLES / "mlp.psk")
+    handle = program.compile("MLP.apply", {"D": 4, "hidden": 3}, dtype="f64", tier="emit")
+    expected = handle(*(handle.example(p.name) for p in handle.function.params))
+    assert torch.allclose(side(program, handle)(), expected, rtol=1e-14)
