@@ -56,7 +56,7 @@ def bench(program: Program, handle: Handle, against: tuple[str, ...] = ("eager",
     handle.bind(**{p.name: handle.example(p.name) for p in handle.function.params})
     handle()
     sides: dict[str, Callable[[], Any]] = {"presk": handle}
-    kernels = {"presk": _launched(handle)}
+    kernels: dict[str, int | None] = {"presk": _launched(handle)}
     for name in against:
         sides[name], kernels[name] = _baseline(name, program, handle)
     samples = interleaved(sides, runs, handle.compiled.device)
@@ -100,7 +100,7 @@ def _kernels(name: str, run: Callable[[], Any]) -> int | None:
     return None
 
 
-def _launched(handle: Handle) -> int:
+def _launched(handle: Handle) -> int | None:
     """The kernels of a bound call."""
     return len(dispatched(handle.launch)) if handle.status.tier == "emit" else handle.status.kernels
 
