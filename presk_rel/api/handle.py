@@ -13,7 +13,7 @@ import numpy as np
 from presk_rel.api.leaves import leaf
 from presk_rel.api.program import classes
 from presk_rel.api.trees import Tree, nested, part, tree_of
-from presk_rel.elab.ty import Hyper, Params, TupleOf
+from presk_rel.elab.ty import Params, TupleOf
 from presk_rel.exec.torch.bound import Bound, bound, lying, parted
 from presk_rel.exec.torch.nodes import operands_of
 from presk_rel.exec.torch.parts import on_host
@@ -22,9 +22,9 @@ from presk_rel.exec.torch.ready import ready
 if TYPE_CHECKING:
     from presk_rel.api.program import Program
     from presk_rel.core.ir import Function
+    from presk_rel.exec.inputs import Drawn
     from presk_rel.exec.torch.inductor import Status, Tier
     from presk_rel.exec.torch.run import Compiled, Dtype
-    from presk_rel.exec.values import Value
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Handle:
     dtype: Dtype
     device: str
     compiled: Compiled
-    drawn: Mapping[str, Value]
+    drawn: Drawn
     tier: Tier = "auto"
     bound: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     """The memory of the parameters that are bound, leaf by leaf."""
@@ -348,7 +348,7 @@ def compile_handle(
 ) -> Handle:
     """See `api.Program.compile`."""
     from presk_rel.exec.exact.run import check_defined
-    from presk_rel.exec.inputs import bind, synthesize
+    from presk_rel.exec.inputs import bind, synthesized
     from presk_rel.exec.torch.run import compile_entry
 
     session = program.session
@@ -357,9 +357,8 @@ def compile_handle(
     core = session.optimized(name, dims).program if optimize else session.flat(name)
     found = bind(core, name, {k: _host(v) for k, v in like.items()}, dims)
     check_defined(core, found)
-    values = synthesize(core, found, seed) if _drawable(found.fn) else ()
+    drawn = synthesized(core, found, seed)
     compiled = compile_entry(core, name, found.env, dtype, device, unroll=unroll, tier=tier, often=True)
-    drawn = dict(zip((p.name for p in found.fn.params), values, strict=False))
     return Handle(
         program, session.entry(name), dict(found.env.dims), dtype, str(compiled.device), compiled, drawn, tier
     )
@@ -369,11 +368,6 @@ def _host(value: Any) -> Any:
     if isinstance(value, int | float):
         return np.asarray(value)
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value
-
-
-def _drawable(fn: Function) -> bool:
-    """Whether every parameter can be synthesized: a hyperparameter has to be given."""
-    return not any(isinstance(p.type, Hyper) for p in fn.params)
 
 
 def _torch() -> Any:

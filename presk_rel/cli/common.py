@@ -75,9 +75,16 @@ class Report:
         except click.ClickException:
             raise
         except MemoryError:
-            return self._bug(self.command, "out of memory")
+            return self._no_memory()
         except Exception as error:
+            if _out_of_memory(error):
+                return self._no_memory()
             return self._bug(self.command, f"{type(error).__name__}: {error}")
+
+    def _no_memory(self) -> Outcome:
+        text = f"there is not enough memory to {self.command} this"
+        self.diagnostics.append(Diagnostic("E7006", text, None, help="take smaller dimensions"))
+        return Outcome({}, status=3)
 
     def _bug(self, pass_name: str, message: str) -> Outcome:
         if self.debug:
@@ -105,6 +112,13 @@ class Report:
             click.echo(render(self.diagnostics, self.sources, color=colour), err=True)
         if outcome.text:
             click.echo(outcome.text)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether torch says so, of the CPU or of a GPU."""
+    return isinstance(error, RuntimeError) and (
+        "DefaultCPUAllocator" in str(error) or "OutOfMemory" in type(error).__name__
+    )
 
 
 @contextmanager

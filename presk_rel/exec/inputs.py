@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NoReturn
 
@@ -40,12 +40,14 @@ from presk_rel.elab.ty import Function as FunctionType
 from presk_rel.exec import keys
 from presk_rel.exec.convert import convert, facts
 from presk_rel.exec.literals import Node
+from presk_rel.exec.memory import memory_limit, written_size
 from presk_rel.exec.shapes import MAX_LENGTH, Env, Fact, axes, bind_prefixes, fail, length, solve
 from presk_rel.exec.values import (
     HostReals,
     IndexTensor,
     KeyValue,
     MaskTensor,
+    RunAxes,
     StackValue,
     Tensor,
     TreeValue,
@@ -56,6 +58,8 @@ from presk_rel.exec.values import (
 )
 
 MAX_LAYERS = 1_000_000
+DRAWN = 64
+"""Bytes that an entry takes while it is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +180,39 @@ def _check_indices(ty: Type, value: Value, env: Env, where: str) -> None:
 # ----------------------------------------------------------------------------------------------------------- synthesis
 
 
-def synthesize(program: Program, bound: Bound, seed: int) -> tuple[Value, ...]:
-    """All arguments of the entry. E7014 for a missing one that no seed can give."""
+@dataclass(slots=True)
+class Drawn:
+    """The arguments of an entry by name, each drawn when it is first asked for: a normal draw takes 8 µs."""
+
+    program: Program
+    bound: Bound
+    seed: int
+    _made: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    def __getitem__(self, name: str) -> Value:
+        """E7014 for an argument that no seed can give."""
+        if name not in self._made:
+            params = self.bound.fn.params
+            k = [p.name for p in params].index(name)
+            key = keys.split(keys.master(self.seed), len(params))[k]
+            given = self.bound.given[k]
+            ty = params[k].type
+            made = drawn(self.program.modules, ty, self.bound.env, key, f"`{name}`") if given is None else given
+            self._made[name] = made
+        return self._made[name]
+
+
+def synthesized(program: Program, bound: Bound, seed: int) -> Drawn:
+    """The arguments of the entry. E7020 for a seed that is none."""
     if not 0 <= seed < keys.SEED_LIMIT:
         fail("E7020", f"a seed is a natural below 2^64, not {seed}", None, exit_status=2)
-    own = keys.split(keys.master(seed), len(bound.fn.params))
-    out: list[Value] = []
-    for p, v, key in zip(bound.fn.params, bound.given, own, strict=True):
-        out.append(v if v is not None else drawn(program.modules, p.type, bound.env, key, f"`{p.name}`"))
-    return tuple(out)
+    return Drawn(program, bound, seed)
+
+
+def synthesize(program: Program, bound: Bound, seed: int) -> tuple[Value, ...]:
+    """All arguments of the entry. E7014 for a missing one that no seed can give."""
+    made = synthesized(program, bound, seed)
+    return tuple(made[p.name] for p in bound.fn.params)
 
 
 def require(bound: Bound, given: Mapping[str, Node]) -> None:
@@ -211,10 +239,10 @@ def drawn(modules: dict[str, ModuleDef], ty: Type, env: Env, key: bytes, where: 
     match ty:
         case Real(shape):
             run = axes(shape, env, where)
-            return Tensor(run, keys.standard_normal(key, _size(shape_of(run))).reshape(shape_of(run)))
+            return Tensor(run, keys.standard_normal(key, _size(run, where)).reshape(shape_of(run)))
         case Idx(bound, shape):
             run, limit = axes(shape, env, where), length(bound, env, where)
-            data = keys.below(key, _size(shape_of(run)), limit).reshape(shape_of(run))
+            data = keys.below(key, _size(run, where), limit).reshape(shape_of(run))
             return IndexTensor(limit, run, data)
         case Mask(shape):
             run = axes(shape, env, where)
@@ -240,8 +268,16 @@ def _keys(lengths: tuple[int, ...], key: bytes, where: str) -> Value:
     return StackValue(tuple(_keys(lengths[1:], k, where) for k in keys.split(key, lengths[0])))
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=object))
+def _size(run: RunAxes, where: str) -> int:
+    """The entries of a tensor to be drawn. E7006 (exit status 3) where they do not fit in memory."""
+    entries = int(np.prod(shape_of(run), dtype=object))
+    needed, limit = entries * DRAWN, memory_limit()
+    if needed > limit:
+        text = (
+            f"drawing the {entries:,} entries of {where} takes {written_size(needed)}, of {written_size(limit)} allowed"
+        )
+        fail("E7006", text, None, help="take smaller dimensions", exit_status=3)
+    return entries
 
 
 def initial(modules: dict[str, ModuleDef], instance: Instance, env: Env, key: bytes, where: str) -> Value:
@@ -278,6 +314,8 @@ def initial(modules: dict[str, ModuleDef], instance: Instance, env: Env, key: by
 
 def _leaf(init: Init, shape: Shape, env: Env, key: bytes, where: str) -> Tensor:
     run = axes(shape, env, where)
+    if init.kind in ("normal", "xavier_uniform"):
+        _size(run, where)
     return Tensor(run, initializer(init.kind, init.std, shape_of(run), key))
 
 
@@ -285,7 +323,7 @@ def initializer(kind: str, std: str | None, shape: tuple[int, ...], key: bytes) 
     """The draws of an initializer (spec: "Initializers"), of `shape`; zeros and ones repeat one entry."""
     match kind:
         case "normal":
-            return keys.normal(key, _size(shape), Fraction(std or "1")).reshape(shape)
+            return keys.normal(key, int(np.prod(shape, dtype=object)), Fraction(std or "1")).reshape(shape)
         case "xavier_uniform":
             return keys.xavier_uniform(key, shape).reshape(shape)
         case "ones":

@@ -147,16 +147,16 @@ def standard_normal(key: Key, n: int) -> Doubles:
 
 def _box_muller(u: Doubles, v: Doubles) -> Doubles:
     gmpy2: Any = importlib.import_module("gmpy2")
-
+    out = np.empty(len(u), dtype=np.float64)
     with gmpy2.context(gmpy2.ieee(64)):
         two_pi = gmpy2.const_pi() * 2
-        return np.array(
-            [
+        for start in range(0, len(u), _CHUNK):  # as Python numbers they take eight times the memory
+            part = slice(start, start + _CHUNK)
+            out[part] = [
                 float(gmpy2.sqrt(gmpy2.log(gmpy2.mpfr(1.0 - a)) * -2) * gmpy2.cos(two_pi * b))
-                for a, b in zip(u.tolist(), v.tolist(), strict=True)
-            ],
-            dtype=np.float64,
-        )
+                for a, b in zip(u[part].tolist(), v[part].tolist(), strict=True)
+            ]
+    return out
 
 
 def normal(key: Key, n: int, std: Fraction) -> Doubles:
@@ -182,4 +182,8 @@ def dropped(key: Key, n: int, rate: Fraction) -> NDArray[np.bool_]:
 
 def below(key: Key, n: int, bound: int) -> NDArray[np.int64]:
     """`n` indices `0 <= i < bound`."""
-    return np.array([(w * bound) >> 64 for w in words(key, n).tolist()], dtype=np.int64)
+    drawn, out = words(key, n), np.empty(n, dtype=np.int64)
+    for start in range(0, n, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        out[part] = [(w * bound) >> 64 for w in drawn[part].tolist()]
+    return out

@@ -174,6 +174,14 @@ def test_a_call_returns_its_own_value_among_others():
     assert found.equal(expected)
 
 
+def test_nothing_is_drawn_before_it_is_asked_for():
+    """A normal draw takes 8 µs, and who compiles mostly has data."""
+    handle = mlp().compile("mse_grad", {"B": 10**10, "D": 4})
+    assert handle.params["θ"]["l1"]["w"].shape == (4, 16)
+    with pytest.raises(PreskError, match="drawing the 40,000,000,000 entries of `x`"):
+        handle.example("x")
+
+
 def test_a_missing_argument_is_refused():
     with pytest.raises(TypeError, match="`θ` is missing"):
         mlp().compile("mse", DIMS)()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from presk_rel.exec.torch import inductor_process
@@ -177,3 +178,15 @@ def test_conform_judges_what_is_beyond_the_bound_at_the_rounded_inputs():
     assert (ran.status, ran.document["conforms"]) == (0, judged["relative"] <= judged["bound"])
     assert 10 < judged["condition"] < 50
     assert presk("conform", example, *options, "--bound", "2e-6").status == 1
+
+
+def test_what_there_is_no_memory_for_is_a_limit_not_a_bug(tmp_path: Path):
+    """torch asks for the memory of a result when it computes it: here 400 TB."""
+    path = tmp_path / "outer.psk"
+    path.write_text("fn outer{N : dim}(x : ℝ[N, 1], y : ℝ[1, N]) -> ℝ[N, N] = x · y\n", encoding="utf-8")
+    for name, shape in (("x", (10**7, 1)), ("y", (1, 10**7))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape))
+    given = [f"--arg={name}=@{tmp_path / name}.npy" for name in ("x", "y")]
+    ran = presk("run", str(path), "--entry", "outer", *given, "--executor", "torch", "--dtype", "f32")
+    assert ran.status == 3
+    assert "[E7006] Error: there is not enough memory to run this" in ran.err

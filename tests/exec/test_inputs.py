@@ -12,8 +12,8 @@ from presk_rel.diagnostics import PreskError
 from presk_rel.diagnostics.catalogue import CATALOGUE
 from presk_rel.exec import keys
 from presk_rel.exec.exact.run import Options, run_exact
-from presk_rel.exec.exact.sizes import memory_limit
 from presk_rel.exec.inputs import prepare
+from presk_rel.exec.memory import memory_limit
 from presk_rel.exec.render import to_arrays, to_json
 from presk_rel.exec.values import IndexTensor, MaskTensor, Tensor, TreeValue, leaves
 
@@ -219,6 +219,16 @@ def test_a_limit_of_memory_may_be_given():
         run_exact(program(MLP), "mse", {}, {"B": 2, "D": 4}, options=Options(memory=1000))
     assert code(raised.value) == "E7006"
     assert memory_limit() > 2**20
+
+
+@pytest.mark.parametrize("ty", ["ℝ[N]", "idx[7][N]", "(ℝ[], ℝ[N])"])
+def test_what_does_not_fit_in_memory_is_not_drawn(ty: str):
+    """At 8 µs for each entry, drawing until memory ends would take days."""
+    text = f"fn f{{N}}(x : {ty}) -> {ty} {{\n  return x\n}}"
+    for entries in (10**10, 10**15):
+        with pytest.raises(PreskError, match=r"drawing the .* entries of `x.* takes .*iB, of .*iB allowed") as raised:
+            prepare(program(text), "f", {}, {"N": entries}, 0)
+        assert (code(raised.value), raised.value.exit_status) == ("E7006", 3)
 
 
 # ------------------------------------------------------------------------------------------------------------ synthesis

@@ -7,11 +7,9 @@ A fold is entered once: its iterations are alike.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 from presk_rel.core.ir import Binding, Fold, Prim, Program
 from presk_rel.core.prims import PRIMS
@@ -21,6 +19,7 @@ from presk_rel.exec.exact.interp import Frame, Interpreter, LastUse, Loop
 from presk_rel.exec.exact.kernel import Choices, Events, Site, owner
 from presk_rel.exec.exact.rational_rows import RATIONAL_ROWS
 from presk_rel.exec.exact.rows import ROWS, STRUCTURAL
+from presk_rel.exec.memory import memory_limit, written_size
 from presk_rel.exec.shapes import Env, axes, fail, length
 from presk_rel.exec.values import (
     UNIT,
@@ -52,8 +51,6 @@ HEAVY = frozenset({
     "embed_vjp", "sum_squares",
 })  # fmt: skip
 """Sums of many terms: they count twice in a chain of arithmetic."""
-SHARE = 0.8
-"""The share of the machine's memory that a run may take."""
 
 
 @dataclass(slots=True)
@@ -329,17 +326,6 @@ def estimate(
 # -------------------------------------------------------------------------------------------------------------- limits
 
 
-def memory_limit() -> int:
-    """Bytes a run may take: a share of the machine's memory, or of the container's if that is less."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        total = min(total, int(text)) if text.isdigit() else total
-    except OSError:
-        pass
-    return int(total * SHARE)
-
-
 def check_fits(found: Estimate, precision: int, entry: str, limit: int | None = None) -> None:
     """E7006 (exit status 3) when the estimate does not fit in memory, with the numbers."""
     limit = memory_limit() if limit is None else limit
@@ -347,14 +333,7 @@ def check_fits(found: Estimate, precision: int, entry: str, limit: int | None = 
     if needed <= limit:
         return
     message = (
-        f"`{entry}` holds {found.entries:,} exact reals at its peak: about {_size(needed)} at {precision} bits, "
-        f"of {_size(limit)} allowed; most is held by {found.largest}"
+        f"`{entry}` holds {found.entries:,} exact reals at its peak: about {written_size(needed)} at {precision} bits, "
+        f"of {written_size(limit)} allowed; most is held by {found.largest}"
     )
     fail("E7006", message, None, help="take smaller dimensions, fewer bits, or the torch executor", exit_status=3)
-
-
-def _size(n: int) -> str:
-    """`2.4 GiB`."""
-    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
-    k = min(max(n.bit_length() - 1, 0) // 10, len(units) - 1)
-    return f"{n:,} bytes" if k == 0 else f"{n / 1024**k:,.1f} {units[k]}"
