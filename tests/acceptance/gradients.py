@@ -46,6 +46,14 @@ class Differentiated:
         values = inject(kernel, tuple(self.given(entry, **changed)))
         return Interpreter(self.program, kernel).run(entry, values, self.dims)
 
+    def tied(self, entry: str) -> bool:
+        """Whether some sign is not decided: a random program may take the larger of two equal numbers, at which the
+        exact executor stops (E7005)."""
+        kernel = Balls()
+        with precision():
+            Interpreter(self.program, kernel).run(entry, inject(kernel, tuple(self.given(entry))), self.dims)
+        return kernel.events.first() is not None
+
     def moved(self, by: Fraction, name: str = "w", along: str = "v") -> Value:
         """The argument `name` moved along the argument `along`."""
         directions = iter([leaf for _, leaf in leaves(self.args[along])])
