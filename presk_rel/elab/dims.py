@@ -138,10 +138,9 @@ def _bounded(elab: Elab, node: ast.Binary, form: Linear) -> Linear | None:
 
 
 def _product(elab: Elab, node: ast.Binary, left: Linear, right: Linear) -> Linear | None:
-    if left.is_constant:
-        return _bounded(elab, node, right.scale(left.const))
-    if right.is_constant:
-        return _bounded(elab, node, left.scale(right.const))
+    form = left.times(right)
+    if form is not None:
+        return _bounded(elab, node, form)
     elab.error(
         "E1007",
         f"the product of `{left}` and `{right}` is no linear dimension",

@@ -76,7 +76,7 @@ def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
         case "-":
             return a - b
         case "*":
-            return b.scale(a.const) if a.is_constant else a.scale(b.const) if b.is_constant else None
+            return a.times(b)
         case _:
             if not b.is_constant or b.const == 0:
                 return None

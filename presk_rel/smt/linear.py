@@ -41,6 +41,12 @@ class Linear:
         factor = Fraction(factor)
         return linear(((s, c * factor) for s, c in self.terms), self.const * factor)
 
+    def times(self, other: Linear) -> Linear | None:
+        """The product; None where neither is a number."""
+        if self.is_constant:
+            return other.scale(self.const)
+        return self.scale(other.const) if other.is_constant else None
+
     @property
     def is_constant(self) -> bool:
         return not self.terms

@@ -143,24 +143,21 @@ def _folding(part: Proof, only: int) -> Proof:
 
 
 def folded(first: str, second: str) -> Program:
-    """Two folds, of bodies generic in a dim, of which one is deeper."""
+    """Two folds, of bodies generic in a dim, which differ in their last operation."""
+    body, other = (
+        f"""fn {name}{{N}}(s : ℝ[3], a : ℝ[3], e : ℝ[3]) -> ℝ[3] {{
+      i : ℝ[N] = ones
+      n : ℝ[] = sum i
+      t : ℝ[3] = mul a, n
+      u : ℝ[3] = mul t, s
+      r : ℝ[3] = {last} u, e
+      return r
+    }}"""
+        for name, last in (("body", "add"), ("other", "sub"))
+    )
     return read(f"""
-    fn body{{N}}(s : ℝ[3], a : ℝ[3], e : ℝ[3]) -> ℝ[3] {{
-      i : ℝ[N] = ones
-      n : ℝ[] = sum i
-      t : ℝ[3] = mul a, n
-      u : ℝ[3] = mul t, s
-      r : ℝ[3] = add u, e
-      return r
-    }}
-    fn other{{N}}(s : ℝ[3], a : ℝ[3], e : ℝ[3]) -> ℝ[3] {{
-      i : ℝ[N] = ones
-      n : ℝ[] = sum i
-      t : ℝ[3] = mul a, n
-      u : ℝ[3] = mul t, s
-      r : ℝ[3] = sub u, e
-      return r
-    }}
+    {body}
+    {other}
     fn f(xs : ℝ[4, 3], ys : ℝ[4, 3], a : ℝ[3], e : ℝ[3]) -> ℝ[3] {{
       b : ℝ[3] = fold 4 {first}
       c : ℝ[3] = fold 4 {second}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from presk_rel.elab.ty import Axis, Idx, Mask, Real, Shape
-from presk_rel.smt.linear import Linear, constant
+from presk_rel.smt.linear import constant
 from presk_rel.syntax import ast
 from presk_rel.types.builtins.operands import distinct, known_real, merged, named_axis
 from presk_rel.types.builtins.row import Use
@@ -36,13 +36,6 @@ def _tensor(use: Use, node: TExpr) -> Tensor | TExpr | None:
             return use.c.error("E2005", f"`{use.name}` takes a tensor, not {use.c.show(node)}", node.span)
 
 
-def _product(a: Linear, b: Linear) -> Linear | None:
-    """The product of two lengths, None if neither is a number."""
-    if a.is_constant:
-        return b.scale(a.const)
-    return a.scale(b.const) if b.is_constant else None
-
-
 def merge(use: Use) -> TExpr | None:
     """merge(axis a, axis b, x): adjacent axes a, b as one of length |a|·|b|, unnamed."""
     node = use.values[0]
@@ -60,7 +53,7 @@ def merge(use: Use) -> TExpr | None:
         )
         return use.c.error("E2006", f"{message} in {use.c.show(node)}", use.axes[1].span)
     axes = ty.shape.axes
-    length = _product(axes[first].length, axes[second].length)
+    length = axes[first].length.times(axes[second].length)
     if length is None:
         message = f"the product of the lengths {axes[first].length} and {axes[second].length} is no linear dimension"
         return use.c.error("E1007", message, use.at, help="one of the two must be a number")
@@ -78,7 +71,7 @@ def split(use: Use) -> TExpr | None:
     if not isinstance(where, int):
         return where
     (m, first), (n, second) = use.dims
-    length = _product(first, second)
+    length = first.times(second)
     if length is None:
         message = f"the product of `{first}` and `{second}` is no linear dimension"
         return use.c.error("E1007", message, n.span, help="one of the two must be a number")

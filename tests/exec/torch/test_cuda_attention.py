@@ -17,6 +17,7 @@ from presk_rel.exec.torch.attention import SWITCH
 from presk_rel.exec.torch.calls import CALLS
 from presk_rel.exec.torch.inductor_build import exported, spec
 from presk_rel.exec.torch.layouts import Array, fresh
+from presk_rel.exec.torch.run import Dtype
 
 from .against import on_torch
 from .as_on_cuda import all_large, on_cuda
@@ -71,9 +72,10 @@ def test_calls_compute_what_is_written_out(calls: Calls, width: int, queries: in
     given = {n: rng.standard_normal((2, 2, s, width)) / 2 for n, s in sizes.items()}
     wanted = numbers(on_torch(found, "f", {}, given))
     assert not calls.names  # there are none for f64
-    for dtype, name, far in (("f32", "efficient", 1e-5), ("bf16", "flash", 3e-2)):
+    cases: list[tuple[Dtype, str, float]] = [("f32", "efficient", 1e-5), ("bf16", "flash", 3e-2)]
+    for dtype, name, far in cases:
         calls.names.clear()
-        ran = on_torch(found, "f", {}, given, dtype)  # type: ignore[arg-type]
+        ran = on_torch(found, "f", {}, given, dtype)
         assert calls.names == [name, f"{name}_back"]
         for a, b in zip(wanted, numbers(ran), strict=True):
             assert np.abs(a - b).max() <= far * max(np.abs(a).max(), 1)
