@@ -10,7 +10,7 @@ from presk_rel.core.initializers import initializers
 from presk_rel.core.ir import Program
 from presk_rel.diagnostics import PreskError
 from presk_rel.diagnostics.catalogue import CATALOGUE
-from presk_rel.exec import keys
+from presk_rel.exec import inputs, keys
 from presk_rel.exec.exact.run import Options, run_exact
 from presk_rel.exec.inputs import prepare
 from presk_rel.exec.memory import memory_limit
@@ -229,6 +229,16 @@ def test_what_does_not_fit_in_memory_is_not_drawn(ty: str):
         with pytest.raises(PreskError, match=r"drawing the .* entries of `x.* takes .*iB, of .*iB allowed") as raised:
             prepare(program(text), "f", {}, {"N": entries}, 0)
         assert (code(raised.value), raised.value.exit_status) == ("E7006", 3)
+
+
+def test_what_just_fits_in_memory_is_drawn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inputs, "memory_limit", lambda: 10 * inputs.DRAWN)
+    text = "fn f{N}(x : ℝ[N]) -> ℝ[N] {\n  return x\n}"
+    _, (x,) = prepare(program(text), "f", {}, {"N": 10}, 0)
+    assert isinstance(x, Tensor)
+    assert x.data.shape == (10,)
+    with pytest.raises(PreskError, match="drawing the 11 entries"):
+        prepare(program(text), "f", {}, {"N": 11}, 0)
 
 
 # ------------------------------------------------------------------------------------------------------------ synthesis
